@@ -1,0 +1,4 @@
+package statefile
+
+// syncDir does nothing: Windows has no fsync of folders.
+func syncDir(string) error { return nil }

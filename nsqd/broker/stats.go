@@ -1,0 +1,105 @@
+package broker
+
+// TopicStats is a topic at one moment. Counters begin at 0 with the process.
+type TopicStats struct {
+	Name         string
+	Channels     []ChannelStats // sorted by name
+	Depth        int64          // messages that wait in the topic
+	BackendDepth int64          // those of them on disk
+	MessageCount uint64         // messages accepted
+	MessageBytes uint64         // the sum of their bodies
+	Paused       bool
+}
+
+// ChannelStats is a channel at one moment.
+type ChannelStats struct {
+	Name          string
+	Depth         int64 // messages that wait, neither in flight nor deferred
+	BackendDepth  int64 // those of them on disk
+	InFlightCount int64
+	DeferredCount int64
+	MessageCount  uint64 // messages received from the topic
+	RequeueCount  uint64
+	TimeoutCount  uint64
+	ClientCount   int
+	Paused        bool
+}
+
+// SubscriptionStats is a client of a channel at one moment.
+type SubscriptionStats struct {
+	Topic, Channel string
+	ReadyCount     int64
+	InFlightCount  int64
+	MessageCount   uint64 // messages sent
+	FinishCount    uint64
+	RequeueCount   uint64
+}
+
+// Stats describes the topics, sorted by name. An empty name matches all; with a channel name only
+// that channel is described, and only topics that have it.
+func (b *Broker) Stats(topic, channel string) []TopicStats {
+	all := make([]TopicStats, 0)
+	for _, t := range b.Topics() {
+		if topic != "" && t.name != topic {
+			continue
+		}
+		stats := t.stats(channel)
+		if channel == "" || len(stats.Channels) > 0 {
+			all = append(all, stats)
+		}
+	}
+	return all
+}
+
+func (t *Topic) stats(channel string) TopicStats {
+	_, onDisk := t.queue.depth()
+	stats := TopicStats{
+		Name:         t.name,
+		Channels:     make([]ChannelStats, 0),
+		Depth:        t.Depth(),
+		BackendDepth: onDisk,
+		MessageCount: t.messageCount.Load(),
+		MessageBytes: t.messageBytes.Load(),
+		Paused:       t.paused.Load(),
+	}
+	for _, c := range t.Channels() {
+		if channel == "" || c.name == channel {
+			stats.Channels = append(stats.Channels, c.stats())
+		}
+	}
+	return stats
+}
+
+func (c *Channel) stats() ChannelStats {
+	all, onDisk := c.queue.depth()
+	subscriptions := c.Subscriptions()
+	inFlight := int64(0)
+	for _, s := range subscriptions {
+		inFlight += s.flight.count.Load()
+	}
+	return ChannelStats{
+		Name:          c.name,
+		Depth:         all,
+		BackendDepth:  onDisk,
+		InFlightCount: inFlight,
+		DeferredCount: int64(c.deferred.len()),
+		MessageCount:  c.messageCount.Load(),
+		RequeueCount:  c.requeueCount.Load(),
+		TimeoutCount:  c.timeoutCount.Load(),
+		ClientCount:   len(subscriptions),
+		Paused:        c.paused.Load(),
+	}
+}
+
+// Stats describes the client's part in the channel.
+func (s *Subscription) Stats() SubscriptionStats {
+	return SubscriptionStats{
+		Topic:         s.channel.topic.name,
+		Channel:       s.channel.name,
+		ReadyCount:    s.flight.readyCount(),
+		InFlightCount: s.flight.count.Load(),
+		MessageCount:  s.messageCount.Load(),
+		FinishCount:   s.finishCount.Load(),
+		RequeueCount:  s.requeueCount.Load(),
+	}
+}

@@ -1,0 +1,92 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/snappy"
+
+	"nsq/internal/protocol"
+)
+
+// handshakeTimeout is how long a TLS handshake may take.
+const handshakeTimeout = 5 * time.Second
+
+// upgrade puts the layers that were agreed on under the frames, TLS first, and says OK in each.
+// Bytes that the client has sent behind its IDENTIFY already belong to the first layer.
+//
+// Source: nsqd-tcp spec, section 7.
+func (c *client) upgrade(agreed *settings) error {
+	if !agreed.tls && !agreed.snappy && !agreed.deflate {
+		return nil
+	}
+	if err := c.out.flush(); err != nil {
+		return err
+	}
+	// What reads and writes below the compression.
+	transport := net.Conn(&resumedConn{Conn: c.conn, early: bytes.NewReader(c.in.takeBuffered())})
+	if agreed.tls {
+		secure, err := c.handshake(transport)
+		if err != nil {
+			return err
+		}
+		transport = secure
+		c.in.source = secure
+		c.out.upgrade(secure, nil)
+		if err := c.out.send(protocol.FrameResponse, protocol.ResponseOK); err != nil {
+			return err
+		}
+	}
+	switch {
+	case agreed.snappy:
+		packed := snappy.NewBufferedWriter(transport)
+		c.in.source = snappy.NewReader(transport)
+		c.out.upgrade(packed, packed)
+	case agreed.deflate:
+		packed, err := flate.NewWriter(transport, agreed.deflateLevel)
+		if err != nil {
+			return err
+		}
+		c.in.source = flate.NewReader(transport)
+		c.out.upgrade(packed, packed)
+	default:
+		return nil
+	}
+	return c.out.send(protocol.FrameResponse, protocol.ResponseOK)
+}
+
+// handshake makes the connection a TLS one. The failure is told in clear text, as the client
+// expects, without the library's words.
+func (c *client) handshake(transport net.Conn) (*tls.Conn, error) {
+	secure := tls.Server(transport, c.server.config.TLS)
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		if errors.Is(err, net.ErrClosed) {
+			return nil, err
+		}
+		c.server.config.Logger.Warnf("client(%s) TLS handshake failed - %s", c.addr, err)
+		return nil, protocol.FaultUpgrade.With("TLS handshake")
+	}
+	state := secure.ConnectionState()
+	c.tls.Store(&state)
+	return secure, nil
+}
+
+// resumedConn is a connection of which some bytes have been read early.
+type resumedConn struct {
+	net.Conn
+	early *bytes.Reader
+}
+
+func (r *resumedConn) Read(p []byte) (int, error) {
+	if r.early.Len() > 0 {
+		return r.early.Read(p)
+	}
+	return r.Conn.Read(p)
+}

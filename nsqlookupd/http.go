@@ -1,0 +1,245 @@
+package nsqlookupd
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/julienschmidt/httprouter"
+
+	"nsq/internal/api"
+	"nsq/internal/httpx"
+	"nsq/internal/log"
+	"nsq/internal/protocol"
+	"nsq/internal/version"
+	"nsq/nsqlookupd/registry"
+)
+
+// httpFront answers the HTTP API.
+type httpFront struct {
+	db  *registry.RegistrationDB
+	log *log.Logger
+}
+
+func newRouter(db *registry.RegistrationDB, logger *log.Logger) *httpx.Router {
+	f := &httpFront{db: db, log: logger}
+	r := httpx.NewRouter(logger, httpx.AnswerHEAD())
+	r.Plain(http.MethodGet, "/ping", func(*http.Request, httprouter.Params) (any, error) { return "OK", nil })
+	for path, handler := range map[string]httpx.Handler{
+		"/info":     f.info,
+		"/debug":    f.debug,
+		"/topics":   f.topics,
+		"/nodes":    f.nodes,
+		"/channels": withQuery(f.channels),
+		"/lookup":   withQuery(f.lookup),
+	} {
+		r.API(http.MethodGet, path, handler)
+	}
+	for path, handler := range map[string]queryHandler{
+		"/topic/create":    f.createTopic,
+		"/topic/delete":    f.deleteTopic,
+		"/topic/tombstone": f.tombstoneTopic,
+		"/channel/create":  f.createChannel,
+		"/channel/delete":  f.deleteChannel,
+	} {
+		r.API(http.MethodPost, path, withQuery(handler))
+	}
+	r.MountAllProfiles()
+	return r
+}
+
+// queryHandler is a handler that needs nothing but the query string.
+type queryHandler func(query httpx.Params) (any, error)
+
+func withQuery(handler queryHandler) httpx.Handler {
+	return func(req *http.Request, _ httprouter.Params) (any, error) {
+		query, err := httpx.ParseParams(req)
+		if err != nil {
+			return nil, err
+		}
+		return handler(query)
+	}
+}
+
+// The errors of the API.
+var (
+	errMissingTopic    = badRequest("MISSING_ARG_TOPIC")
+	errInvalidTopic    = badRequest("INVALID_ARG_TOPIC")
+	errMissingChannel  = badRequest("MISSING_ARG_CHANNEL")
+	errInvalidChannel  = badRequest("INVALID_ARG_CHANNEL")
+	errMissingNode     = badRequest("MISSING_ARG_NODE")
+	errTopicNotFound   = &httpx.Error{Status: http.StatusNotFound, Message: "TOPIC_NOT_FOUND"}
+	errChannelNotFound = &httpx.Error{Status: http.StatusNotFound, Message: "CHANNEL_NOT_FOUND"}
+)
+
+func badRequest(message string) error {
+	return &httpx.Error{Status: http.StatusBadRequest, Message: message}
+}
+
+// param returns a parameter that must be there, though it may be empty.
+func param(query httpx.Params, name string, missing error) (string, error) {
+	value, present := query.Get(name)
+	if !present {
+		return "", missing
+	}
+	return value, nil
+}
+
+// validParam returns a parameter that must be the name of a topic or channel.
+func validParam(query httpx.Params, name string, missing, invalid error) (string, error) {
+	value, err := param(query, name, missing)
+	if err == nil && !protocol.ValidName(value) {
+		err = invalid
+	}
+	return value, err
+}
+
+// oneTopic returns a topic parameter of any form but "*": clients of old took that for all topics.
+func oneTopic(query httpx.Params) (string, error) {
+	topic, err := param(query, "topic", errMissingTopic)
+	if err == nil && topic == "*" {
+		err = errInvalidTopic
+	}
+	return topic, err
+}
+
+// topicAndChannel returns two valid names.
+func topicAndChannel(query httpx.Params) (topic, channel string, err error) {
+	if topic, err = validParam(query, "topic", errMissingTopic, errInvalidTopic); err != nil {
+		return "", "", err
+	}
+	channel, err = validParam(query, "channel", errMissingChannel, errInvalidChannel)
+	return topic, channel, err
+}
+
+func (f *httpFront) info(*http.Request, httprouter.Params) (any, error) {
+	return api.LookupInfo{Version: version.Version}, nil
+}
+
+func (f *httpFront) topics(*http.Request, httprouter.Params) (any, error) {
+	return api.TopicList{Topics: f.db.Topics()}, nil
+}
+
+func (f *httpFront) channels(query httpx.Params) (any, error) {
+	topic, err := param(query, "topic", errMissingTopic)
+	if err != nil {
+		return nil, err
+	}
+	return api.ChannelList{Channels: f.db.Channels(topic)}, nil
+}
+
+func (f *httpFront) lookup(query httpx.Params) (any, error) {
+	topic, err := param(query, "topic", errMissingTopic)
+	if err != nil {
+		return nil, err
+	}
+	channels, peers, known := f.db.Lookup(topic, time.Now())
+	if !known {
+		return nil, errTopicNotFound
+	}
+	producers := make([]api.Producer, 0, len(peers))
+	for _, p := range peers {
+		producers = append(producers, api.Producer(p))
+	}
+	return api.Lookup{Channels: channels, Producers: producers}, nil
+}
+
+func (f *httpFront) nodes(*http.Request, httprouter.Params) (any, error) {
+	known := f.db.Nodes(time.Now())
+	nodes := make([]api.Node, 0, len(known))
+	for _, n := range known {
+		node := api.Node{
+			Producer:   api.Producer(n.Peer),
+			Topics:     make([]string, 0, len(n.Topics)),
+			Tombstones: make([]bool, 0, len(n.Topics)),
+		}
+		for _, t := range n.Topics {
+			node.Topics = append(node.Topics, t.Name)
+			node.Tombstones = append(node.Tombstones, t.Tombstoned)
+		}
+		nodes = append(nodes, node)
+	}
+	return api.NodeList{Producers: nodes}, nil
+}
+
+// debug shows the database as it is. It is collected a topic at a time, so that a huge one does not
+// keep nsqd from registering.
+func (f *httpFront) debug(*http.Request, httprouter.Params) (any, error) {
+	all := api.Registrations{}
+	for r, entries := range f.db.All() {
+		producers := make([]api.RegisteredProducer, 0, len(entries))
+		for _, e := range entries {
+			producers = append(producers, api.RegisteredProducer{
+				BroadcastAddress: e.BroadcastAddress,
+				Hostname:         e.Hostname,
+				HTTPPort:         e.HTTPPort,
+				ID:               e.RemoteAddress,
+				LastUpdate:       e.LastUpdate.UnixNano(),
+				TCPPort:          e.TCPPort,
+				Tombstoned:       e.Tombstoned,
+				TombstonedAt:     e.TombstonedAt.UnixNano(),
+				TopologyRegion:   e.TopologyRegion,
+				TopologyZone:     e.TopologyZone,
+				Version:          e.Version,
+			})
+		}
+		all[r.String()] = producers
+	}
+	return all, nil
+}
+
+func (f *httpFront) createTopic(query httpx.Params) (any, error) {
+	topic, err := validParam(query, "topic", errMissingTopic, errInvalidTopic)
+	if err != nil {
+		return nil, err
+	}
+	f.log.Infof("creating topic %s", topic)
+	f.db.CreateTopic(topic)
+	return nil, nil
+}
+
+func (f *httpFront) deleteTopic(query httpx.Params) (any, error) {
+	topic, err := oneTopic(query)
+	if err != nil {
+		return nil, err
+	}
+	if f.db.DeleteTopic(topic) {
+		f.log.Infof("deleted topic %s and its channels", topic)
+	}
+	return nil, nil
+}
+
+func (f *httpFront) tombstoneTopic(query httpx.Params) (any, error) {
+	topic, err := oneTopic(query)
+	if err != nil {
+		return nil, err
+	}
+	node, err := param(query, "node", errMissingNode)
+	if err != nil {
+		return nil, err
+	}
+	n := f.db.Tombstone(topic, node, time.Now())
+	f.log.Infof("tombstoned topic %s at %d producers called %s", topic, n, node)
+	return nil, nil
+}
+
+func (f *httpFront) createChannel(query httpx.Params) (any, error) {
+	topic, channel, err := topicAndChannel(query)
+	if err != nil {
+		return nil, err
+	}
+	f.log.Infof("creating channel %s of topic %s", channel, topic)
+	f.db.CreateChannel(topic, channel)
+	return nil, nil
+}
+
+func (f *httpFront) deleteChannel(query httpx.Params) (any, error) {
+	topic, channel, err := topicAndChannel(query)
+	if err != nil {
+		return nil, err
+	}
+	if !f.db.DeleteChannel(topic, channel) {
+		return nil, errChannelNotFound
+	}
+	f.log.Infof("deleted channel %s of topic %s", channel, topic)
+	return nil, nil
+}
