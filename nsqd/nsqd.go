@@ -61,7 +61,7 @@ func New(opts *Options, logger *log.Logger) (*NSQD, error) {
 }
 
 func (n *NSQD) take() (err error) {
-	if n.folder, err = statefile.LockDir(n.dataPath()); err != nil {
+	if n.folder, err = statefile.LockDir(n.options.DataPath); err != nil {
 		return fmt.Errorf("failed to lock data-path: %w", err)
 	}
 	if err := n.options.Validate(); err != nil {

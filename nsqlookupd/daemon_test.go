@@ -307,6 +307,36 @@ func TestStopWithConnections(t *testing.T) {
 	}
 }
 
+// A request that goes on for long does not hold up a stop, nor make a failure of it.
+func TestStopDuringRequest(t *testing.T) {
+	d := start(t, testOptions())
+	d.stopTimeout = 50 * time.Millisecond
+	web, err := net.Dial("tcp", d.HTTPAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer web.Close()
+	// The answer to the first request shows that the second has arrived as well.
+	if _, err := io.WriteString(web, "GET /ping HTTP/1.1\r\nHost: x\r\n\r\nGET /debug/pprof/trace?seconds=60 HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(web)
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := http.ReadResponse(r, nil); err != nil { // tracing has begun
+		t.Fatal(err)
+	}
+	if err := d.stop(); err != nil {
+		t.Errorf("Run = %v", err)
+	}
+	d.logs("WARNING: not everything ended in time")
+}
+
 func diff(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if d := cmp.Diff(want, got); d != "" {

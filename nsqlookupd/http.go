@@ -1,6 +1,11 @@
 package nsqlookupd
 
 import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
 	"net/http"
 	"time"
 
@@ -26,7 +31,6 @@ func newRouter(db *registry.RegistrationDB, logger *log.Logger) *httpx.Router {
 	r.Plain(http.MethodGet, "/ping", func(*http.Request, httprouter.Params) (any, error) { return "OK", nil })
 	for path, handler := range map[string]httpx.Handler{
 		"/info":     f.info,
-		"/debug":    f.debug,
 		"/topics":   f.topics,
 		"/nodes":    f.nodes,
 		"/channels": withQuery(f.channels),
@@ -43,6 +47,7 @@ func newRouter(db *registry.RegistrationDB, logger *log.Logger) *httpx.Router {
 	} {
 		r.API(http.MethodPost, path, withQuery(handler))
 	}
+	r.Raw(http.MethodGet, "/debug", f.debug)
 	r.MountAllProfiles()
 	return r
 }
@@ -161,30 +166,63 @@ func (f *httpFront) nodes(*http.Request, httprouter.Params) (any, error) {
 	return api.NodeList{Producers: nodes}, nil
 }
 
-// debug shows the database as it is. It is collected a topic at a time, so that a huge one does not
-// keep nsqd from registering.
-func (f *httpFront) debug(*http.Request, httprouter.Params) (any, error) {
-	all := api.Registrations{}
-	for r, entries := range f.db.All() {
-		producers := make([]api.RegisteredProducer, 0, len(entries))
-		for _, e := range entries {
-			producers = append(producers, api.RegisteredProducer{
-				BroadcastAddress: e.BroadcastAddress,
-				Hostname:         e.Hostname,
-				HTTPPort:         e.HTTPPort,
-				ID:               e.RemoteAddress,
-				LastUpdate:       e.LastUpdate.UnixNano(),
-				TCPPort:          e.TCPPort,
-				Tombstoned:       e.Tombstoned,
-				TombstonedAt:     e.TombstonedAt.UnixNano(),
-				TopologyRegion:   e.TopologyRegion,
-				TopologyZone:     e.TopologyZone,
-				Version:          e.Version,
-			})
-		}
-		all[r.String()] = producers
+// debug shows the database as it is. The answer may be huge: it is collected and sent a topic at a time,
+// so that it neither fills the memory nor keeps nsqd from registering.
+func (f *httpFront) debug(w http.ResponseWriter, req *http.Request, _ httprouter.Params) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("X-NSQ-Content-Type", "nsq; version=1.0")
+	if req.Method == http.MethodHead {
+		return
 	}
-	return all, nil
+	if err := writeRegistrations(w, f.db.All()); err != nil {
+		f.log.Debugf("failed to write HTTP response to %s - %s", req.RemoteAddr, err)
+		panic(http.ErrAbortHandler) // the peer must not take half an answer for a whole one
+	}
+}
+
+// writeRegistrations writes one JSON object, which has the form of api.Registrations.
+func writeRegistrations(w io.Writer, all iter.Seq2[registry.Registration, []registry.Entry]) error {
+	out := bufio.NewWriter(w) // its first error is kept until Flush
+	opening := "{"
+	for r, entries := range all {
+		key, err := json.Marshal(r.String())
+		if err != nil {
+			return fmt.Errorf("encode registration: %w", err)
+		}
+		producers, err := json.Marshal(registered(entries))
+		if err != nil {
+			return fmt.Errorf("encode producers: %w", err)
+		}
+		if _, err := fmt.Fprintf(out, "%s%s:%s", opening, key, producers); err != nil {
+			return err
+		}
+		opening = ","
+	}
+	if opening == "{" {
+		_ = out.WriteByte('{')
+	}
+	_ = out.WriteByte('}')
+	return out.Flush()
+}
+
+func registered(entries []registry.Entry) []api.RegisteredProducer {
+	producers := make([]api.RegisteredProducer, 0, len(entries))
+	for _, e := range entries {
+		producers = append(producers, api.RegisteredProducer{
+			BroadcastAddress: e.BroadcastAddress,
+			Hostname:         e.Hostname,
+			HTTPPort:         e.HTTPPort,
+			ID:               e.RemoteAddress,
+			LastUpdate:       e.LastUpdate.UnixNano(),
+			TCPPort:          e.TCPPort,
+			Tombstoned:       e.Tombstoned,
+			TombstonedAt:     e.TombstonedAt.UnixNano(),
+			TopologyRegion:   e.TopologyRegion,
+			TopologyZone:     e.TopologyZone,
+			Version:          e.Version,
+		})
+	}
+	return producers
 }
 
 func (f *httpFront) createTopic(query httpx.Params) (any, error) {

@@ -2,6 +2,9 @@ package nsqlookupd
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,6 +12,7 @@ import (
 
 	"nsq/internal/api"
 	"nsq/internal/version"
+	"nsq/nsqlookupd/registry"
 )
 
 func message(text string) string { return `{"message":"` + text + `"}` }
@@ -103,6 +107,8 @@ func TestHeaders(t *testing.T) {
 		{"GET", "/topics", 200, jsonType, nsqType, "13"},
 		{"GET", "/lookup", 400, jsonType, nsqType, "31"},
 		{"POST", "/topic/create?topic=t", 200, "", nsqType, "0"},
+		{"GET", "/debug", 200, jsonType, nsqType, "2"},
+		{"HEAD", "/debug", 200, jsonType, nsqType, ""},
 		{"HEAD", "/ping", 200, "text/plain; charset=utf-8", "", "2"},
 		{"HEAD", "/topics", 200, jsonType, nsqType, "16"},
 		{"HEAD", "/lookup", 400, jsonType, nsqType, "31"},
@@ -182,6 +188,30 @@ func TestDebug(t *testing.T) {
 	marked.Tombstoned = true
 	diff(t, "/debug", api.Registrations{"client::": {plain}, "channel:t1:c1": {plain}, "topic:t1:": {marked}}, got)
 }
+
+// An answer that cannot be written to its end is not finished, and no more of the database is read.
+func TestDebugToDeadReader(t *testing.T) {
+	db := registry.New(time.Hour, time.Hour)
+	p := db.Identify(registry.Peer{RemoteAddress: "a"}, time.Now())
+	for i := range 10_000 {
+		db.Register(p, fmt.Sprint("t", i), "", time.Now())
+	}
+	seen := 0
+	all := func(yield func(registry.Registration, []registry.Entry) bool) {
+		for r, entries := range db.All() {
+			if seen++; !yield(r, entries) {
+				return
+			}
+		}
+	}
+	if err := writeRegistrations(deadWriter{}, all); !errors.Is(err, io.ErrClosedPipe) || seen > 1000 {
+		t.Errorf("error %v after %d registrations", err, seen)
+	}
+}
+
+type deadWriter struct{}
+
+func (deadWriter) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func decode(t *testing.T, body string, into any) {
 	t.Helper()

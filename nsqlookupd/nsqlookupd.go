@@ -22,7 +22,7 @@ import (
 	"nsq/nsqlookupd/registry"
 )
 
-// stopTimeout bounds a clean stop; what has not ended by then is left behind.
+// stopTimeout bounds a clean stop; a request that has not ended by then is broken off.
 const stopTimeout = 4 * time.Second
 
 // NSQLookupd is one directory with its two listeners. Its methods may be called from any goroutine.
@@ -30,11 +30,17 @@ type NSQLookupd struct {
 	tcp          *netserver.Server
 	http         *httpx.Server
 	httpListener net.Listener
+	log          *log.Logger
+	stopTimeout  time.Duration
 }
 
 // New opens both listeners. Until Run they accept nothing; a NSQLookupd that is not going to run must
 // be closed. The options are read only here.
 func New(opts *Options, logger *log.Logger) (*NSQLookupd, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	logger.Infof("%s", version.Line("nsqlookupd"))
 	tcpListener, err := listen(opts.TCPAddress)
 	if err != nil {
 		return nil, err
@@ -63,6 +69,8 @@ func New(opts *Options, logger *log.Logger) (*NSQLookupd, error) {
 		}),
 		http:         httpx.NewServer(httpListener, newRouter(db, logger), logger, "HTTP"),
 		httpListener: httpListener,
+		log:          logger,
+		stopTimeout:  stopTimeout,
 	}, nil
 }
 
@@ -90,9 +98,13 @@ func (l *NSQLookupd) Run(ctx context.Context) error {
 // Close stops serving, which takes a few seconds at most, and releases the listeners. It is also what
 // ends a NSQLookupd that never ran.
 func (l *NSQLookupd) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), l.stopTimeout)
 	defer cancel()
 	err := errors.Join(l.tcp.Close(ctx), l.http.Close(ctx))
+	if errors.Is(err, context.DeadlineExceeded) {
+		l.log.Warnf("not everything ended in time - %s", err)
+		err = nil
+	}
 	// A server that never served does not know its listener.
 	if closing := l.httpListener.Close(); closing != nil && !errors.Is(closing, net.ErrClosed) {
 		err = errors.Join(err, fmt.Errorf("close listener: %w", closing))

@@ -1,3 +1,8 @@
+// Package api has the JSON form of the answers of the HTTP APIs, for the daemons that give them and
+// for the programs that read them. It is data only: it knows neither HTTP nor where the figures come
+// from.
+//
+// Source: nsqd-http spec, sections 6 and 11; nsqlookupd spec, section 5.
 package api
 
 // Info is the answer of nsqd's /info.

@@ -49,10 +49,7 @@ func TestFullDisk(t *testing.T) {
 		files, err := listQueue(path, "a")
 		return err == nil && len(files.temps) == 0
 	})
-	half, err := q.Take(nil, stored/2) // makes room
-	if err != nil {
-		t.Fatal(err)
-	}
+	half := take(t, q, stored/2) // makes room
 	fill()
 	got := append(half, drain(t, q)...)
 	wantRecords(t, got, records(0, stored))

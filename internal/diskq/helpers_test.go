@@ -55,12 +55,16 @@ func testConfig(path string) (*Config, *journal) {
 }
 
 // memoryDir is a folder where syncing costs nothing, if there is one.
-func memoryDir(t *testing.T) string {
+func memoryDir(t testing.TB) string {
 	path, err := os.MkdirTemp("/dev/shm", "diskq")
 	if err != nil {
 		return t.TempDir()
 	}
-	t.Cleanup(func() { os.RemoveAll(path) })
+	t.Cleanup(func() {
+		if err := os.RemoveAll(path); err != nil {
+			t.Error(err)
+		}
+	})
 	return path
 }
 
@@ -95,6 +99,27 @@ func drain(t testing.TB, q Queue) [][]byte {
 		}
 	}
 	return all
+}
+
+// take takes n records, in as many steps as a slow disk makes of it.
+func take(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, q Queue, n int) [][]byte {
+	t.Helper()
+	var all [][]byte
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		got, err := q.Take(all, n-len(all))
+		if all = got; err != nil || len(all) > n {
+			t.Fatalf("took %d of %d records: %v", len(all), n, err)
+		}
+		if len(all) == n {
+			return all
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("took only %d of %d records", len(all), n)
+		}
+	}
 }
 
 func wantRecords(t testing.TB, got, want [][]byte) {
@@ -137,7 +162,7 @@ type folder map[string][]byte
 
 func (f folder) write(t testing.TB) string {
 	t.Helper()
-	path := t.TempDir()
+	path := memoryDir(t)
 	for name, content := range f {
 		if err := os.WriteFile(filepath.Join(path, name), content, 0o600); err != nil {
 			t.Fatal(err)

@@ -20,11 +20,7 @@ func TestFirstInFirstOutAcrossFilesAndRestarts(t *testing.T) {
 	c.MaxBytesPerFile = 800
 	q := open(t, c, "a")
 	put(t, q, records(0, 35)...)
-	got, err := q.Take(nil, 12)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantRecords(t, got, records(0, 12))
+	wantRecords(t, take(t, q, 12), records(0, 12))
 	if err := q.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -51,13 +47,16 @@ func TestTakeAppendsAndNeverWaitsForPut(t *testing.T) {
 			t.Fatalf("%d records, %v", len(got), err)
 		}
 	}
-	got, err := q.Take([][]byte{record(0)}, 100)
-	if err != nil {
-		t.Fatal(err)
+	got := [][]byte{record(0)}
+	for q.Depth() > 0 {
+		var err error
+		if got, err = q.Take(got, 100); err != nil {
+			t.Fatal(err)
+		}
 	}
 	wantRecords(t, got, records(0, 4))
-	if got, err := q.Take(got, 100); len(got) != 4 || err != nil || q.Depth() != 0 {
-		t.Fatalf("%d records, %v, depth %d", len(got), err, q.Depth())
+	if got, err := q.Take(got, 100); len(got) != 4 || err != nil {
+		t.Fatalf("%d records, %v", len(got), err)
 	}
 }
 
@@ -140,9 +139,7 @@ func TestEmpty(t *testing.T) {
 	c.MaxBytesPerFile = 800
 	q := open(t, c, "a")
 	put(t, q, records(0, 25)...)
-	if _, err := q.Take(nil, 3); err != nil {
-		t.Fatal(err)
-	}
+	take(t, q, 3)
 	if err := q.Empty(); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +183,7 @@ func TestDeleteRemovesEveryFileOfTheQueueAndNoOther(t *testing.T) {
 		for _, use := range []func(q Queue){
 			func(Queue) {}, func(q Queue) { put(t, q, record(5)) }, func(q Queue) { q.Close() },
 		} {
-			c, _ := testConfig(all.write(t))
+			c, j := testConfig(all.write(t))
 			q := open(t, c, "a")
 			use(q)
 			if err := q.Delete(); err != nil {
@@ -201,6 +198,9 @@ func TestDeleteRemovesEveryFileOfTheQueueAndNoOther(t *testing.T) {
 			q = open(t, c, "a") // and the name is free again
 			put(t, q, record(7))
 			wantRecords(t, drain(t, q), records(7, 8))
+			if lines := j.lines("WARNING"); len(lines) > 0 {
+				t.Errorf("%s: logged %q", name, lines)
+			}
 		}
 	}
 }
@@ -322,6 +322,28 @@ func TestConcurrentPutAndTake(t *testing.T) {
 	}
 }
 
+// Concurrent Takes never claim a record twice.
+func TestClaim(t *testing.T) {
+	const depth, claimants = 10, 8
+	for range 2000 { // it is the last records that they fight for
+		var q disk
+		q.depth.Store(depth)
+		var claimed atomic.Int64
+		var work sync.WaitGroup
+		for range claimants {
+			work.Go(func() {
+				for n := q.claim(3); n > 0; n = q.claim(3) {
+					claimed.Add(int64(n))
+				}
+			})
+		}
+		work.Wait()
+		if claimed.Load() != depth || q.Depth() != 0 {
+			t.Fatalf("claimed %d of %d, left %d", claimed.Load(), depth, q.Depth())
+		}
+	}
+}
+
 // Take, Put, Empty and the end of a queue may meet in any way.
 func TestConcurrentEverything(t *testing.T) {
 	for _, end := range []func(Queue) error{Queue.Close, Queue.Delete} {
@@ -408,9 +430,8 @@ func TestModel(t *testing.T) {
 			},
 			"take": func(t *rapid.T) {
 				n := min(rapid.IntRange(0, 12).Draw(t, "max"), len(model))
-				got, err := q.Take(nil, n)
-				if err != nil || !slices.EqualFunc(got, model[:n], bytes.Equal) {
-					t.Fatalf("Take(%d) = %s, %v", n, brief(got), err)
+				if got := take(t, q, n); !slices.EqualFunc(got, model[:n], bytes.Equal) {
+					t.Fatalf("took %s, want %s", brief(got), brief(model[:n]))
 				}
 				model = model[n:]
 			},

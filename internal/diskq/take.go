@@ -8,7 +8,7 @@ import (
 
 // patience is how long Take waits for a record that should be there before it asks the library
 // whether it is.
-const patience = 20 * time.Millisecond
+const patience = 50 * time.Millisecond
 
 // timers are those of past waits; their channels are empty.
 var timers = sync.Pool{New: func() any {

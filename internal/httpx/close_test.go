@@ -18,11 +18,14 @@ func TestCloseIsGraceful(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entered, release := make(chan struct{}), make(chan struct{})
 		s := startInTime(t, func(w http.ResponseWriter, req *http.Request) {
+			readAll(w, req)
 			if req.URL.Path == "/slow" {
 				close(entered)
 				<-release
+				if err := req.Context().Err(); err != nil {
+					t.Errorf("the running request was interrupted: %v", err)
+				}
 			}
-			readAll(w, req)
 		})
 		silent, half, idle, idleHalf, stalled, running := s.dial(), s.dial(), s.dial(), s.dial(), s.dial(), s.dial()
 		half.send("GET / HT")
@@ -32,7 +35,7 @@ func TestCloseIsGraceful(t *testing.T) {
 		idleHalf.receive("GET")
 		idleHalf.send("GET /")
 		stalled.send(post("5", "he"))
-		running.send("GET /slow HTTP/1.1\r\nHost: h\r\n\r\n")
+		running.send("POST /slow HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello")
 		<-entered
 		synctest.Wait()
 
@@ -56,7 +59,7 @@ func TestCloseIsGraceful(t *testing.T) {
 		default:
 		}
 		close(release)
-		if got := running.receive("GET"); !strings.HasPrefix(got, "HTTP/1.1 200 ") || !strings.Contains(got, "Connection: close") {
+		if got := running.receive("POST"); !strings.HasPrefix(got, "HTTP/1.1 200 ") || !strings.Contains(got, "Connection: close") {
 			t.Errorf("the running request got %q", got)
 		}
 		running.ended()

@@ -27,6 +27,7 @@ import (
 // Options are the settings of a daemon.
 type Options interface {
 	Table() *options.Table
+	Validate() error
 	Logger(out io.Writer) *log.Logger
 }
 
@@ -56,12 +57,20 @@ func Main[O Options, D Daemon](opts O, create func(O, *log.Logger) (D, error)) {
 		for _, warning := range warnings {
 			logger.Warnf("%s", warning)
 		}
-		daemon, err := create(opts, logger)
+		daemon, err := instantiate(opts, logger, create)
 		if err != nil {
 			return nil, fmt.Errorf("failed to instantiate %s - %w", table.Program(), err)
 		}
 		return daemon, nil
 	}))
+}
+
+// instantiate makes the daemon; create sees valid options only.
+func instantiate[O Options, D Daemon](opts O, logger *log.Logger, create func(O, *log.Logger) (D, error)) (Daemon, error) {
+	if err := opts.Validate(); err != nil {
+		return nil, err
+	}
+	return create(opts, logger)
 }
 
 // process is one run of a program.

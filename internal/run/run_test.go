@@ -49,6 +49,13 @@ func (o *childOptions) Table() *options.Table {
 	)})
 }
 
+func (o *childOptions) Validate() error {
+	if o.Mode == "invalid" {
+		return errors.New("--mode must be something else")
+	}
+	return nil
+}
+
 // child is a daemon that says on stdout where it is.
 type child struct{ mode string }
 
@@ -266,6 +273,11 @@ func TestExitCodes(t *testing.T) {
 	t.Run("not made", func(t *testing.T) {
 		d := start(t, "--mode=refuse")
 		d.logs("[prog] FATAL: failed to instantiate prog - no good")
+		d.exits(1)
+	})
+	t.Run("invalid", func(t *testing.T) {
+		d := start(t, "--mode=invalid")
+		d.logs("[prog] FATAL: failed to instantiate prog - --mode must be something else")
 		d.exits(1)
 	})
 	t.Run("bad file", func(t *testing.T) {

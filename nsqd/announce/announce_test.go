@@ -97,7 +97,6 @@ func TestRestartedLookupd(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	inWorld(t, 1, nil, func(t *testing.T, w *world) {
 		f := w.fakes["a"]
-		f.die()
 		after(time.Minute)
 		if tries := len(f.heard()); tries < 8 || tries > 25 {
 			t.Errorf("%d tries in the first minute", tries)
@@ -121,7 +120,7 @@ func TestBackoff(t *testing.T) {
 		if tries := len(f.heard()); tries == 0 {
 			t.Error("the pauses did not begin anew")
 		}
-	})
+	}, func(a *fake) { a.away = true })
 }
 
 // A nsqlookupd that hangs up on us again and again is not hammered.
@@ -143,10 +142,8 @@ func TestPeerThatHangsUp(t *testing.T) {
 	}
 	for name, answer := range behaviours {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, 1, nil, func(t *testing.T, w *world) {
+			inWorld(t, 1, []string{"t"}, func(t *testing.T, w *world) {
 				f := w.fakes["a"]
-				f.change(func(f *fake) { f.answer = answer })
-				w.exist("t")
 				after(time.Minute)
 				tries := 0
 				for _, line := range f.heard() {
@@ -163,7 +160,7 @@ func TestPeerThatHangsUp(t *testing.T) {
 				if lines := f.heard(); !slices.Contains(lines, "REGISTER t") {
 					t.Errorf("not registered once the peer behaves: %q", lines)
 				}
-			})
+			}, func(a *fake) { a.answer = answer })
 		})
 	}
 }
@@ -229,38 +226,25 @@ func TestFrozenPeerDelaysNobody(t *testing.T) {
 // A hostile length ends the connection and nothing else.
 func TestHostileLengths(t *testing.T) {
 	for text, length := range map[string][]byte{
-		"read: response body size (-1) is negative":                             {0xff, 0xff, 0xff, 0xff},
-		"read: response body size (2147483647) is greater than limit (5242880)": {0x7f, 0xff, 0xff, 0xff},
+		"response body size (-1) is negative":                             {0xff, 0xff, 0xff, 0xff},
+		"response body size (2147483647) is greater than limit (5242880)": {0x7f, 0xff, 0xff, 0xff},
 	} {
 		inWorld(t, 1, nil, func(t *testing.T, w *world) {
-			w.fakes["a"].change(func(f *fake) { f.raw = length })
 			after(time.Second)
-			w.logs("ERROR: LOOKUPD(a): IDENTIFY - " + text[len("read: "):])
+			w.logs("ERROR: LOOKUPD(a): IDENTIFY - " + text)
 			w.fakes["a"].change(func(f *fake) { f.raw = nil })
 			after(5 * time.Second)
-			if lines := w.fakes["a"].heard(); lines[len(lines)-1] != "IDENTIFY" {
-				t.Errorf("the peer was told %q", lines)
-			}
-		})
+			w.logs("INFO: LOOKUPD(a): peer info {BroadcastAddress:lookup1 Hostname:h HTTPPort:4161 TCPPort:4160 Version:1.3.0}")
+		}, func(a *fake) { a.raw = length })
 	}
 }
 
 // A peer without a broadcast address is complained about and served all the same.
 func TestNoBroadcastAddress(t *testing.T) {
-	inWorld(t, 1, nil, func(t *testing.T, w *world) {
-		w.fakes["a"].die()
-		w.fakes["a"].change(func(f *fake) {
-			f.away = false
-			f.raw = lookup.AppendFrame(nil, `{"tcp_port":1}`)
-		})
-		w.exist("t")
-		after(time.Second)
-		lines := w.fakes["a"].heard()
-		if lines[len(lines)-1] != "REGISTER t" {
-			t.Errorf("the peer was told %q", lines)
-		}
+	inWorld(t, 1, []string{"t"}, func(t *testing.T, w *world) {
+		w.hears("a", "connected", "IDENTIFY", "REGISTER t")
 		w.logs("ERROR: LOOKUPD(a): no broadcast address")
-	})
+	}, func(a *fake) { a.raw = lookup.AppendFrame(nil, `{"tcp_port":1}`) })
 }
 
 // The list of nsqlookupds can change while it runs: who stays keeps the connection.

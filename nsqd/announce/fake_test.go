@@ -157,8 +157,8 @@ type world struct {
 }
 
 // inWorld runs a test with fakes called a, b and c, of which the first few are announced to. The names,
-// as exist takes them, exist from the start.
-func inWorld(t *testing.T, announced int, names []string, test func(*testing.T, *world)) {
+// as exist takes them, exist from the start, and a is prepared before anybody talks to it.
+func inWorld(t *testing.T, announced int, names []string, test func(*testing.T, *world), prepare ...func(a *fake)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, log: &lines{}, fakes: map[string]*fake{"a": newFake(), "b": newFake(), "c": newFake()}}
@@ -172,6 +172,9 @@ func inWorld(t *testing.T, announced int, names []string, test func(*testing.T, 
 			},
 		})
 		w.exist(names...)
+		for _, alter := range prepare {
+			alter(w.fakes["a"])
+		}
 		ctx, cancel := context.WithCancel(context.Background())
 		ran := make(chan error, 1)
 		go func() { ran <- w.Run(ctx) }()

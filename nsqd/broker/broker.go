@@ -106,8 +106,8 @@ func New(config Config) (*Broker, error) {
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.metadata.broker = b
 	if err := b.restore(); err != nil {
-		b.cancel()
-		return nil, err
+		b.shut()
+		return nil, errors.Join(err, b.closeTopics()) // they may have begun to move messages
 	}
 	b.loops.Go(func() { b.queueScanLoop(b.ctx.Done()) })
 	return b, nil
@@ -225,16 +225,25 @@ func (b *Broker) deleteTopic(t *Topic, unused bool) error {
 // consumers are refused, then the scan ends, then each topic and its channels are written out. The sessions
 // should have been closed before. It returns what could not be stored.
 func (b *Broker) Close() error {
-	b.mu.Lock()
-	if b.closed {
-		b.mu.Unlock()
+	if !b.shut() {
 		return nil
 	}
-	b.closed = true
-	b.mu.Unlock()
-
 	b.lifecycle.Lock() // whoever is creating or deleting ends first
 	defer b.lifecycle.Unlock()
+	return errors.Join(b.closeTopics(), b.save())
+}
+
+// shut marks the broker closed and says whether it was open.
+func (b *Broker) shut() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was := b.closed
+	b.closed = true
+	return !was
+}
+
+// closeTopics ends everything that runs, and writes out the topics.
+func (b *Broker) closeTopics() error {
 	topics := b.Topics()
 	for _, t := range topics {
 		t.refuse()
@@ -247,7 +256,7 @@ func (b *Broker) Close() error {
 	for _, t := range topics {
 		failed = errors.Join(failed, t.close())
 	}
-	return errors.Join(failed, b.save())
+	return failed
 }
 
 // Health returns nil, or what is wrong with the store.

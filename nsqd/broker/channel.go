@@ -29,6 +29,7 @@ type Channel struct {
 	messageCount atomic.Uint64
 	requeueCount atomic.Uint64
 	timeoutCount atomic.Uint64
+	globalCount  atomic.Uint64 // deliveries from memory, whoever the consumer
 	paused       atomic.Bool
 	exiting      atomic.Bool
 
@@ -65,7 +66,18 @@ func (c *Channel) Name() string { return c.name }
 func (c *Channel) Generation() uint64 { return c.generation }
 
 // put takes a batch from the topic: all of it or, with an error, nothing.
-func (c *Channel) put(batch []Message) error {
+func (c *Channel) put(batch []Message) error { return c.receive(batch, c.queue.put) }
+
+// keep is put for a batch that can not wait until the disk takes it.
+func (c *Channel) keep(batch []Message) {
+	c.receive(batch, func(now []Message) error {
+		c.putBack(now)
+		return nil
+	})
+}
+
+// receive puts a batch from the topic into the queue, but for what is deferred, which it sets aside.
+func (c *Channel) receive(batch []Message, put func([]Message) error) error {
 	now := batch
 	if slices.ContainsFunc(batch, func(m Message) bool { return m.delay > 0 }) {
 		now = make([]Message, 0, len(batch))
@@ -76,7 +88,7 @@ func (c *Channel) put(batch []Message) error {
 		}
 	}
 	if len(now) > 0 {
-		if err := c.queue.put(now); err != nil {
+		if err := put(now); err != nil {
 			return err
 		}
 	}
@@ -108,13 +120,14 @@ func (c *Channel) deferUntil(m Message, due int64) {
 }
 
 // take fills batch with up to limit messages for a subscription. What the overflow gives back
-// before it is due is set aside.
-func (c *Channel) take(batch *Batch, limit int) {
-	if err := c.queue.take(batch, limit); err != nil {
+// before it is due is set aside. It returns false if the overflow can not be read at the moment.
+func (c *Channel) take(batch *Batch, limit int) (ok bool) {
+	err := c.queue.take(batch, limit)
+	if err != nil {
 		c.topic.broker.config.Logger.Errorf("CHANNEL(%s): failed to read messages from backend - %s", c.name, err)
 	}
 	if !c.delays.any.Load() {
-		return
+		return err == nil
 	}
 	var wall time.Time
 	batch.messages = slices.DeleteFunc(batch.messages, func(m Message) bool {
@@ -132,6 +145,7 @@ func (c *Channel) take(batch *Batch, limit int) {
 		c.deferUntil(m, int64(wall.Sub(c.topic.broker.start))+wait)
 		return true
 	})
+	return err == nil
 }
 
 // expire moves what is over, in flight or deferred, to the tail of the queue. The scan calls it.
@@ -175,14 +189,17 @@ func (c *Channel) messagePump(s *Subscription) {
 	var batch Batch
 	for !s.closed.Load() {
 		batch.Reset()
-		window := s.window()
+		window, readable := s.window(), true
 		if window > 0 {
-			c.take(&batch, int(min(window, deliveryBatch)))
+			readable = c.take(&batch, int(min(window, deliveryBatch)))
 		}
 		var err error
-		if batch.Len() > 0 {
+		switch {
+		case batch.Len() > 0:
 			err = s.deliver(&batch)
-		} else {
+		case !readable:
+			err = s.retryLater()
+		default:
 			err = s.rest(window)
 		}
 		if err != nil {

@@ -21,17 +21,17 @@ func TestPublishDeliverFinish(t *testing.T) {
 		publish(t, topicOf(t, b, "t"), "one", "two!", "three")
 		synctest.Wait()
 		wantBodies(t, "delivered", c.bodies(), []string{"one", "two!", "three"})
-		if c.dirty {
+		if c.isDirty() {
 			t.Fatal("what was delivered is not flushed")
 		}
 		if d := c.last(t); d.attempts != 1 {
 			t.Fatalf("attempts %d, want 1", d.attempts)
 		}
-		want := ChannelStats{Name: "ch", InFlightCount: 3, MessageCount: 3, ClientCount: 1}
+		want := ChannelStats{Name: "ch", InFlightCount: 3, MessageCount: 3, GlobalMsgCount: 3, ClientCount: 1}
 		if got := stats(t, b, "t", "ch"); got != want {
 			t.Fatalf("in flight: %+v, want %+v", got, want)
 		}
-		ids := []protocol.ID{c.got[0].id, idOf(1), c.got[1].id, c.got[0].id}
+		ids := []protocol.ID{c.deliveries()[0].id, idOf(1), c.deliveries()[1].id, c.deliveries()[0].id}
 		if failed := c.sub.Finish(ids); !slices.Equal(failed, []protocol.ID{ids[1], ids[3]}) {
 			t.Fatalf("failed %s, want the unknown and the repeated id", failed)
 		}
@@ -46,6 +46,31 @@ func TestPublishDeliverFinish(t *testing.T) {
 	})
 }
 
+// Deliveries from memory are counted apart, redeliveries included; those from disk are not among them.
+func TestDeliveriesFromMemoryAreCounted(t *testing.T) {
+	for size, want := range map[int]uint64{0: 0, 5: 5, 100: 10} {
+		synctest.Test(t, func(t *testing.T) {
+			b := start(t, newMemStore(), memory(size))
+			topic := topicOf(t, b, "t")
+			channelOf(t, topic, "ch")
+			publish(t, topic, numbered(0, 10)...)
+			synctest.Wait()
+			c := subscribe(t, b, "t", "ch", 10)
+			synctest.Wait()
+			if got := stats(t, b, "t", "ch"); got.InFlightCount != 10 || got.GlobalMsgCount != want {
+				t.Fatalf("memory %d: %+v, want %d from memory", size, got, want)
+			}
+			if err := c.sub.Requeue(c.last(t).id, 0); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if got := stats(t, b, "t", "ch").GlobalMsgCount; size > 0 && got != want+1 {
+				t.Fatalf("memory %d: %d after a redelivery, want %d", size, got, want+1)
+			}
+		})
+	}
+}
+
 // RDY is a window: never more than n are in flight, FIN opens it, lowering it below what is in
 // flight stops delivery until that has fallen, RDY 0 stops it.
 func TestReadyIsAWindow(t *testing.T) {
@@ -53,14 +78,12 @@ func TestReadyIsAWindow(t *testing.T) {
 		b := start(t, newMemStore())
 		c := subscribe(t, b, "t", "ch", 0)
 		publish(t, topicOf(t, b, "t"), numbered(0, 20)...)
-		delivered := 0
 		step := func(what string, want int) {
 			t.Helper()
 			synctest.Wait()
 			if got := len(c.deliveries()); got != want {
 				t.Fatalf("%s: %d delivered, want %d", what, got, want)
 			}
-			delivered = want
 		}
 		finish := func(from, to int) {
 			for _, d := range c.deliveries()[from:to] {
@@ -88,24 +111,27 @@ func TestReadyIsAWindow(t *testing.T) {
 	})
 }
 
-// Consumers that wait share what comes: none gets everything.
+// One who takes leaves something for those who wait: its first batch is its share and no more, and
+// the next one is woken for the rest.
 func TestFairShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := start(t, newMemStore())
+		hold := make(chan struct{})
 		var clients []*client
 		for range 4 {
-			clients = append(clients, subscribe(t, b, "t", "ch", 100))
+			clients = append(clients, subscribe(t, b, "t", "ch", 100, func(c *client, _ *SubscriptionConfig) { c.hold = hold }))
 		}
 		synctest.Wait()
 		publish(t, topicOf(t, b, "t"), numbered(0, 40)...)
+		synctest.Wait() // each is stuck with its first batch
+		close(hold)
 		synctest.Wait()
 		var all []string
 		for i, c := range clients {
-			got := c.bodies()
-			if len(got) < 5 || len(got) > 15 {
-				t.Errorf("client %d got %d of 40", i, len(got))
+			if len(c.batchSizes()) == 0 || c.batchSizes()[0] > 11 || len(c.bodies()) < 5 {
+				t.Errorf("client %d got batches of %v of 40", i, c.batchSizes())
 			}
-			all = append(all, got...)
+			all = append(all, c.bodies()...)
 		}
 		wantSame(t, "all together", all, numbered(0, 40))
 	})
@@ -123,8 +149,8 @@ func TestClosedWindowTakesNoWakeUp(t *testing.T) {
 		for i := range 50 {
 			publish(t, topic, numbered(i, i+1)...)
 			synctest.Wait()
+			wantBodies(t, "open window", open.bodies(), numbered(0, i+1))
 		}
-		wantBodies(t, "open window", open.bodies(), numbered(0, 50))
 		wantBodies(t, "closed window", closed.bodies(), nil)
 	})
 }
@@ -215,11 +241,11 @@ func TestFlushWhenNothingMore(t *testing.T) {
 		synctest.Wait()
 		c := subscribe(t, b, "t", "ch", 0)
 		synctest.Wait()
-		before := c.flushes
+		before := c.flushCount()
 		c.sub.SetReady(1000)
 		synctest.Wait()
-		if !slices.Equal(c.batches, []int{128, 128, 44}) || c.flushes != before+1 || c.dirty {
-			t.Fatalf("batches %v, %d flushes", c.batches, c.flushes-before)
+		if !slices.Equal(c.batchSizes(), []int{128, 128, 44}) || c.flushCount() != before+1 || c.isDirty() {
+			t.Fatalf("batches %v, %d flushes", c.batchSizes(), c.flushCount()-before)
 		}
 	})
 }
@@ -239,17 +265,17 @@ func TestFlushDelay(t *testing.T) {
 		publish(t, topic, "b")
 		time.Sleep(49 * time.Millisecond)
 		synctest.Wait()
-		if len(c.got) != 2 || !c.dirty {
-			t.Fatalf("%d delivered, unflushed %t; want 2 that wait for their flush", len(c.got), c.dirty)
+		if len(c.deliveries()) != 2 || !c.isDirty() {
+			t.Fatalf("%d delivered, unflushed %t; want 2 that wait for their flush", len(c.deliveries()), c.isDirty())
 		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		if c.dirty {
+		if c.isDirty() {
 			t.Fatal("not flushed when the delay of the oldest frame was over")
 		}
 		publish(t, topic, "c")
 		synctest.Wait()
-		if len(c.got) != 3 || c.dirty {
+		if len(c.deliveries()) != 3 || c.isDirty() {
 			t.Fatal("not flushed though the window is closed")
 		}
 	})
@@ -275,8 +301,8 @@ func TestFailingConsumerIsClosed(t *testing.T) {
 				publish(t, topic, "after")
 			}
 			synctest.Wait()
-			if bad.reason != broken {
-				t.Fatalf("closed with %v, want %v", bad.reason, broken)
+			if bad.closeReason() != broken {
+				t.Fatalf("closed with %v, want %v", bad.closeReason(), broken)
 			}
 			good := subscribe(t, b, "t", "ch", 10)
 			synctest.Wait()
@@ -350,12 +376,12 @@ func TestSampling(t *testing.T) {
 			if rate == 0 {
 				share = 1
 			}
-			got, want := float64(len(c.got)), n*share
+			got, want := float64(len(c.deliveries())), n*share
 			if math.Abs(got-want) > 5*math.Sqrt(n*share*(1-share)) {
 				t.Errorf("rate %d: %.0f of %d delivered, want about %.0f", rate, got, n, want)
 			}
 			s := stats(t, b, "t", "ch")
-			if s.Depth != 0 || s.InFlightCount != int64(len(c.got)) || s.RequeueCount != 0 || s.MessageCount != n {
+			if s.Depth != 0 || s.InFlightCount != int64(len(c.deliveries())) || s.RequeueCount != 0 || s.MessageCount != n {
 				t.Errorf("rate %d: %+v", rate, s)
 			}
 		})

@@ -26,7 +26,9 @@ type Message struct {
 type chunk struct{ buf []byte }
 
 const (
-	frameOverhead = protocol.FrameHeaderSize + protocol.MessageHeaderSize
+	// FrameOverhead is how many bytes a frame has before the body.
+	FrameOverhead = protocol.FrameHeaderSize + protocol.MessageHeaderSize
+
 	maxChunk      = 64 << 10
 	leastChunk    = 4 << 10
 	maxAttempts   = 1<<16 - 1
@@ -39,7 +41,7 @@ func (m *Message) record() []byte { return m.frame()[protocol.FrameHeaderSize:] 
 
 // id returns the name of the message.
 func (m *Message) id() protocol.ID {
-	return protocol.ID(m.frame()[frameOverhead-protocol.IDSize:])
+	return protocol.ID(m.frame()[FrameOverhead-protocol.IDSize:])
 }
 
 // Attempts is how often the message has been delivered, this time included.
@@ -48,13 +50,13 @@ func (m *Message) Attempts() uint16 { return m.attempts }
 // AppendHead appends the frame without the body, which Body returns: for one that is too large to copy.
 func (m *Message) AppendHead(dst []byte) []byte {
 	start := len(dst)
-	dst = append(dst, m.frame()[:frameOverhead]...)
+	dst = append(dst, m.frame()[:FrameOverhead]...)
 	protocol.PutAttempts(dst[start+protocol.FrameHeaderSize:], m.attempts)
 	return dst
 }
 
 // Body is what the publisher sent. It must not be changed.
-func (m *Message) Body() []byte { return m.frame()[frameOverhead:] }
+func (m *Message) Body() []byte { return m.frame()[FrameOverhead:] }
 
 // FrameSize is the number of bytes that AppendFrame appends.
 func (m *Message) FrameSize() int { return int(m.size) }
@@ -95,17 +97,18 @@ type Batch struct {
 	chunk    *chunk // the open one
 	used     int    // bytes of it
 	next     int    // size of the chunk after it
+	onDisk   bool   // the messages were taken from an overflow
 }
 
 // Len is the number of messages.
 func (b *Batch) Len() int { return len(b.messages) }
 
-// Expect says that about so many bytes of bodies are going to come, to choose the size of chunks.
+// Expect says how many bytes of frames are going to come, to choose the size of chunks.
 func (b *Batch) Expect(bytes int) { b.next = min(max(bytes, b.next), maxChunk) }
 
 // Add appends a message of size bytes and returns the place for its body.
 func (b *Batch) Add(size int) []byte {
-	need := frameOverhead + size
+	need := FrameOverhead + size
 	if b.chunk == nil || len(b.chunk.buf)-b.used < need {
 		b.open(need)
 	}
@@ -115,7 +118,7 @@ func (b *Batch) Add(size int) []byte {
 	b.messages = append(b.messages, Message{chunk: b.chunk, off: uint32(b.used), size: uint32(need)})
 	b.used += need
 	b.bodies += int64(size)
-	return frame[frameOverhead:]
+	return frame[FrameOverhead:]
 }
 
 // open begins a chunk that has room for a frame of need bytes. Chunks begin at the size of a
@@ -132,7 +135,7 @@ func (b *Batch) Defer(delay uint32) { b.messages[len(b.messages)-1].delay = dela
 // DropLast takes back the message added last, whose body did not come.
 func (b *Batch) DropLast() {
 	last := &b.messages[len(b.messages)-1]
-	b.bodies -= int64(last.size) - frameOverhead
+	b.bodies -= int64(last.size) - FrameOverhead
 	*last = Message{}
 	b.messages = b.messages[:len(b.messages)-1]
 }

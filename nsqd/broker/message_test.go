@@ -148,7 +148,7 @@ func TestAloneLetsGoOfTheBatch(t *testing.T) {
 func TestLoneMessageIsSmall(t *testing.T) {
 	var b Batch
 	b.Add(100)
-	if got, want := len(b.chunk.buf), frameOverhead+100; got != want {
+	if got, want := len(b.chunk.buf), FrameOverhead+100; got != want {
 		t.Fatalf("chunk of %d bytes, want %d", got, want)
 	}
 }

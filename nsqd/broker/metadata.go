@@ -157,6 +157,9 @@ func (b *Broker) restoreTopic(d documentTopic) error {
 		return err
 	}
 	t.paused.Store(d.Paused)
+	b.mu.Lock()
+	b.topics[d.Name] = t
+	b.mu.Unlock()
 	for _, channel := range d.Channels {
 		if !b.validMetadataName("channel", channel.Name) {
 			continue
@@ -167,9 +170,6 @@ func (b *Broker) restoreTopic(d documentTopic) error {
 		}
 		c.paused.Store(channel.Paused)
 	}
-	b.mu.Lock()
-	b.topics[d.Name] = t
-	b.mu.Unlock()
 	t.wakePump()
 	return nil
 }

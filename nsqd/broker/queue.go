@@ -18,7 +18,6 @@ var errClosed = errors.New("exiting")
 //
 // No lock is held while the overflow reads or writes.
 type queue struct {
-	name     string
 	capacity int // messages in memory; fixed
 	over     diskq.Queue
 	// onlyToWaiters makes a queue without memory accept what those who wait can take at once:
@@ -184,6 +183,7 @@ func (q *queue) take(dst *Batch, limit int) error {
 	}
 	q.mu.Unlock()
 
+	dst.onDisk = true
 	taken, err := q.over.Take(nil, limit)
 	for _, record := range taken {
 		if bad := dst.decodeRecord(record); bad != nil {
@@ -231,12 +231,16 @@ func (q *queue) depth() (all, overflow int64) {
 	return int64(q.ring.len()) + overflow, overflow
 }
 
-// empty drops everything that waits.
+// empty drops everything that waits. It returns ErrExiting when the queue is closed or deleted.
 func (q *queue) empty() error {
 	q.mu.Lock()
 	q.ring.reset()
 	q.mu.Unlock()
-	return q.over.Empty()
+	err := q.over.Empty()
+	if errors.Is(err, diskq.ErrClosed) {
+		return ErrExiting
+	}
+	return err
 }
 
 // close refuses further puts, moves what memory holds to the overflow, behind it more that the

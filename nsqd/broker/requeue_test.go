@@ -196,7 +196,7 @@ func TestDisconnectRequeuesAtOnce(t *testing.T) {
 		lost := subscribe(t, b, "t", "ch", 100)
 		publish(t, topicOf(t, b, "t"), numbered(0, 50)...)
 		synctest.Wait()
-		if err := lost.sub.Requeue(lost.got[0].id, time.Minute); err != nil {
+		if err := lost.sub.Requeue(lost.deliveries()[0].id, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		other := subscribe(t, b, "t", "ch", 100)
@@ -213,8 +213,31 @@ func TestDisconnectRequeuesAtOnce(t *testing.T) {
 		if got := stats(t, b, "t", "ch"); got.DeferredCount != 1 || got.ClientCount != 1 || got.TimeoutCount != 0 || got.RequeueCount != 1 {
 			t.Fatalf("%+v", got)
 		}
-		if err := lost.sub.Requeue(other.got[0].id, 0); !errors.Is(err, ErrNotFound) {
+		if err := lost.sub.Requeue(other.deliveries()[0].id, 0); !errors.Is(err, ErrNotFound) {
 			t.Fatalf("the lost client requeues what it does not hold: %v", err)
+		}
+	})
+}
+
+// What was taken for a window that has closed in the meantime goes back, with no attempt counted.
+func TestWindowClosesDuringDelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, newMemStore())
+		c := subscribe(t, b, "t", "ch", 0)
+		publish(t, topicOf(t, b, "t"), numbered(0, 5)...)
+		synctest.Wait()
+		var batch Batch
+		c.sub.channel.take(&batch, 5)
+		if err := c.sub.deliver(&batch); err != nil {
+			t.Fatal(err)
+		}
+		if got := stats(t, b, "t", "ch"); got.Depth != 5 || got.InFlightCount != 0 || len(c.deliveries()) != 0 {
+			t.Fatalf("%+v", got)
+		}
+		c.sub.SetReady(5)
+		synctest.Wait()
+		if wantBodies(t, "later", c.bodies(), numbered(0, 5)); c.last(t).attempts != 1 {
+			t.Fatalf("attempts %d, want 1", c.last(t).attempts)
 		}
 	})
 }

@@ -24,12 +24,15 @@ type memQueue struct {
 	most    int // the largest depth ever
 	closed  bool
 	deleted bool
-	health  func(error) // told the outcome of every Put; may be nil
+	putting func() // called by Put before it begins; may be nil
 }
 
 func newMemQueue() *memQueue { return &memQueue{budget: -1} }
 
 func (q *memQueue) Put(records [][]byte) (n int, err error) {
+	if q.putting != nil {
+		q.putting()
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -47,9 +50,6 @@ func (q *memQueue) Put(records [][]byte) (n int, err error) {
 		n++
 	}
 	q.most = max(q.most, len(q.records))
-	if q.health != nil {
-		q.health(err)
-	}
 	return n, err
 }
 
@@ -78,6 +78,9 @@ func (q *memQueue) Depth() int64 {
 func (q *memQueue) Empty() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.closed {
+		return diskq.ErrClosed
+	}
 	q.records = nil
 	return nil
 }
@@ -159,7 +162,9 @@ func (s *memStore) OpenQueue(topic, channel string) (diskq.Queue, error) {
 	}
 	q := newMemQueue()
 	if old := s.queues[name]; old != nil {
+		old.mu.Lock()
 		q.records = old.records
+		old.mu.Unlock()
 	}
 	s.queues[name] = q
 	if s.opened != nil {

@@ -223,6 +223,9 @@ func (s *Subscription) deliver(batch *Batch) error {
 	}
 	c.topic.broker.scan.schedule(&c.entry, due)
 	s.messageCount.Add(uint64(taken))
+	if !batch.onDisk {
+		c.globalCount.Add(uint64(taken))
+	}
 	if s.config.FlushDelay > 0 && s.unflushed.IsZero() {
 		s.unflushed = time.Now()
 	}
@@ -274,6 +277,18 @@ func (s *Subscription) rest(window int64) error {
 	case <-held:
 		return s.flush()
 	}
+}
+
+// retryLater flushes and waits a while, after the overflow could not be read.
+func (s *Subscription) retryLater() error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	select {
+	case <-time.After(diskRetry):
+	case <-s.stop:
+	}
+	return nil
 }
 
 func (s *Subscription) flush() error {

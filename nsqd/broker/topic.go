@@ -12,14 +12,6 @@ import (
 	"nsq/internal/protocol"
 )
 
-const (
-	// topicBatch is the most messages that a topic's pump hands over at a time.
-	topicBatch = 512
-	// handOverRetry is how long the pump waits before it offers a batch again to a channel that
-	// could not store it.
-	handOverRetry = 250 * time.Millisecond
-)
-
 // Topic takes messages from publishers and hands each to all of its channels. Its methods may be
 // called from any goroutine.
 type Topic struct {
@@ -141,154 +133,11 @@ func (t *Topic) putDeferred(messages []Message) {
 	t.waiter.signal()
 }
 
-// passThrough hands a batch that memory has no room for straight to the channels, where the topic
-// has no backlog that must go before it. That saves the way through the topic's own overflow.
-func (t *Topic) passThrough(batch *Batch) (passed bool, err error) {
-	t.fan.Lock()
-	defer t.fan.Unlock()
-	channels := t.receivers()
-	if len(channels) == 0 || t.depthOfQueue() > 0 {
-		return false, nil
-	}
-	for _, c := range channels {
-		if err := c.put(batch.messages); err != nil && !errors.Is(err, errClosed) {
-			return true, err
-		}
-	}
-	return true, nil
-}
-
-func (t *Topic) depthOfQueue() int64 {
-	all, _ := t.queue.depth()
-	return all
-}
-
-// receivers returns the channels to hand over to, none while the topic is paused or still learning
-// which channels it has.
-func (t *Topic) receivers() []*Channel {
-	if t.paused.Load() || t.learning.Load() {
-		return nil
-	}
-	return t.Channels()
-}
-
 // Channels returns all channels, sorted by name. The slice must not be changed.
 func (t *Topic) Channels() []*Channel {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.sorted
-}
-
-// wakePump starts the pump when there is something to do for the first time. A running one is
-// woken by the queue itself.
-func (t *Topic) wakePump() {
-	if t.pumping.Load() {
-		return
-	}
-	if t.Depth() > 0 && len(t.receivers()) > 0 {
-		t.startPump.Do(func() {
-			t.pumping.Store(true)
-			go t.messagePump()
-		})
-	}
-}
-
-// receiversChanged wakes the pump after there may be more for it to do.
-func (t *Topic) receiversChanged() {
-	t.waiter.signal()
-	t.wakePump()
-}
-
-// messagePump moves messages from the topic to its channels, a batch at a time, until stop.
-func (t *Topic) messagePump() {
-	defer close(t.pumped)
-	var batch Batch
-	for {
-		left, more := t.handOver(&batch)
-		if len(left) > 0 && !t.handOverRest(batch.messages, left) {
-			return
-		}
-		if more {
-			continue
-		}
-		select {
-		case <-t.waiter.wake:
-		case <-t.stop:
-			return
-		}
-	}
-}
-
-// handOver takes a batch and offers it to every channel. It returns the channels that could not
-// store it, and whether there may be more to hand over.
-func (t *Topic) handOver(batch *Batch) (left []*Channel, more bool) {
-	t.fan.Lock()
-	defer t.fan.Unlock()
-	batch.Reset()
-	channels := t.receivers()
-	if len(channels) == 0 || t.exiting.Load() {
-		return nil, false
-	}
-	t.take(batch)
-	if batch.Len() == 0 {
-		return nil, !t.queue.await(&t.waiter, topicBatch)
-	}
-	return offer(batch.messages, channels), true
-}
-
-// take fills the batch with what waits: deferred publishes first.
-func (t *Topic) take(batch *Batch) {
-	t.mu.Lock()
-	batch.messages = t.deferred.pop(batch.messages, topicBatch)
-	t.mu.Unlock()
-	if batch.Len() > 0 {
-		return
-	}
-	if err := t.queue.take(batch, topicBatch); err != nil {
-		t.broker.config.Logger.Errorf("TOPIC(%s): failed to read messages from backend - %s", t.name, err)
-	}
-	if !t.delays.any.Load() {
-		return
-	}
-	for i := range batch.messages {
-		m := &batch.messages[i]
-		if after, ok := t.delays.take(m.id()); ok {
-			m.delay = uint32(time.Duration(after) / time.Millisecond)
-		}
-	}
-}
-
-// offer puts a batch on each channel and returns those that could not store it.
-func offer(batch []Message, channels []*Channel) (left []*Channel) {
-	for _, c := range channels {
-		switch err := c.put(batch); {
-		case err == nil, errors.Is(err, errClosed):
-		default:
-			c.topic.broker.config.Logger.Errorf("CHANNEL(%s): failed to write message to backend - %s", c.name, err)
-			left = append(left, c)
-		}
-	}
-	return left
-}
-
-// handOverRest offers a batch again to the channels that could not store it, until they can. It
-// returns false when the topic stops; then memory holds what the disk does not take.
-func (t *Topic) handOverRest(batch []Message, left []*Channel) bool {
-	retry := time.NewTimer(handOverRetry)
-	defer retry.Stop()
-	for len(left) > 0 {
-		select {
-		case <-retry.C:
-			left = offer(batch, left)
-			retry.Reset(handOverRetry)
-		case <-t.stop:
-			for _, c := range left {
-				c.putBack(batch)
-			}
-			return false
-		}
-	}
-	return true
 }
 
 // Depth is how many messages wait in the topic itself.
@@ -297,31 +146,6 @@ func (t *Topic) Depth() int64 {
 	waiting := t.deferred.len()
 	t.mu.RUnlock()
 	return t.depthOfQueue() + int64(waiting)
-}
-
-// learnChannels begins to ask for the channels that the topic has elsewhere, and to create them,
-// before a message leaves the topic. The channel that it returns is closed at the end of that.
-func (t *Topic) learnChannels() (learned chan struct{}) {
-	learned = make(chan struct{})
-	if t.broker.config.KnownChannels == nil {
-		close(learned)
-		return learned
-	}
-	t.learning.Store(true)
-	t.broker.loops.Go(func() {
-		defer close(learned)
-		for _, name := range t.broker.config.KnownChannels(t.broker.ctx, t.name) {
-			if !protocol.ValidName(name) || protocol.IsEphemeral(name) {
-				continue
-			}
-			if _, err := t.Channel(name); err != nil {
-				t.broker.config.Logger.Warnf("TOPIC(%s): failed to create channel %s - %s", t.name, name, err)
-			}
-		}
-		t.learning.Store(false)
-		t.receiversChanged()
-	})
-	return learned
 }
 
 // FindChannel returns the channel if it exists.
@@ -481,16 +305,6 @@ func (t *Topic) claim(unused bool) bool {
 		return false
 	}
 	return !t.exiting.Swap(true)
-}
-
-// endPump stops the pump and waits for its end.
-func (t *Topic) endPump() {
-	close(t.stop)
-	started := true
-	t.startPump.Do(func() { started = false })
-	if started {
-		<-t.pumped
-	}
 }
 
 // close writes out the channels, then the topic. Publishers have been refused.

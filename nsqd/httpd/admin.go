@@ -30,7 +30,7 @@ func (a *API) deleteTopic(query httpx.Params) (any, error) {
 	return nil, unknown(a.config.Broker.DeleteTopic(name), errTopicNotFound)
 }
 
-// emptyTopic checks the name, other than the rest of what is done to an existing topic.
+// emptyTopic tells a bad name from an unknown one, as the others that need a topic do not.
 func (a *API) emptyTopic(query httpx.Params) (any, error) {
 	if _, err := validParam(query, "topic", errMissingTopic, errInvalidTopic); err != nil {
 		return nil, err

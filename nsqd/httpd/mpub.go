@@ -78,7 +78,9 @@ func (l *lineReader) next() (line []byte, last bool, err error) {
 // Source: nsqd-http spec, section 8.2.
 func readBinary(batch *broker.Batch, r *bufio.Reader, limits protocol.MPubLimits) (taken int64, err error) {
 	// The body ends where it ends: its length may not be known.
-	taken, fault := protocol.ReadMPub(&mpubSource{Reader: r}, math.MaxInt64, limits, batch.Add)
+	source := mpubSource{r, scratch.Get().(*bytes.Buffer)}
+	defer releaseScratch(source.arrived)
+	taken, fault := protocol.ReadMPub(source, math.MaxInt64, limits, batch.Add)
 	switch {
 	case fault == nil:
 		return taken, nil
@@ -92,11 +94,11 @@ func readBinary(batch *broker.Batch, r *bufio.Reader, limits protocol.MPubLimits
 // arrive before it gets its place in the batch.
 type mpubSource struct {
 	*bufio.Reader
-	arrived bytes.Buffer // the larger message
+	arrived *bytes.Buffer // the larger message, empty if there is none
 }
 
 // ReadSize implements protocol.MPubSource.
-func (s *mpubSource) ReadSize() (int32, error) {
+func (s mpubSource) ReadSize() (int32, error) {
 	size, err := s.Peek(4)
 	if err != nil {
 		return 0, err
@@ -107,18 +109,18 @@ func (s *mpubSource) ReadSize() (int32, error) {
 }
 
 // Await implements protocol.MPubSource.
-func (s *mpubSource) Await(n int) error {
+func (s mpubSource) Await(n int) error {
 	if n <= trusted {
 		return nil
 	}
-	_, err := io.CopyN(&s.arrived, s.Reader, int64(n))
+	_, err := io.CopyN(s.arrived, s.Reader, int64(n))
 	return err
 }
 
 // ReadFull implements protocol.MPubSource.
-func (s *mpubSource) ReadFull(p []byte) error {
+func (s mpubSource) ReadFull(p []byte) error {
 	if s.arrived.Len() > 0 {
-		_, err := io.ReadFull(&s.arrived, p) // all of it: the buffer is empty again
+		_, err := io.ReadFull(s.arrived, p) // all of it: the buffer is empty again
 		return err
 	}
 	_, err := io.ReadFull(s.Reader, p)

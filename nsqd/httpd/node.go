@@ -25,19 +25,21 @@ func (a *API) ping(*http.Request, httprouter.Params) (any, error) {
 
 // health is the answer of /ping and the health of /stats.
 func (a *API) health() string {
-	err := a.config.Broker.Health()
-	if err == nil {
-		return healthy
+	if err := a.config.Broker.Health(); err != nil {
+		return healthText(err)
 	}
-	text := "NOK - " + systemText(err)
+	return healthy
+}
+
+func healthText(err error) string {
 	var unwell *broker.Unwell
-	if errors.As(err, &unwell) {
-		text = fmt.Sprintf("NOK - %s: %s", unwell.Name, systemText(err))
-		if unwell.More > 0 {
-			text += fmt.Sprintf(" (and %d more)", unwell.More)
-		}
+	switch {
+	case !errors.As(err, &unwell):
+		return "NOK - " + systemText(err)
+	case unwell.More == 0:
+		return fmt.Sprintf("NOK - %s: %s", unwell.Name, systemText(err))
 	}
-	return text
+	return fmt.Sprintf("NOK - %s: %s (and %d more)", unwell.Name, systemText(err), unwell.More)
 }
 
 // systemText is what the system says of a failure, without what our own words add, which name

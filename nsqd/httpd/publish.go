@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,19 @@ var batches = sync.Pool{New: func() any { return new(broker.Batch) }}
 func releaseBatch(batch *broker.Batch) {
 	batch.Reset()
 	batches.Put(batch)
+}
+
+// maxScratch is how large a buffer may be, in bytes, to be kept for another use.
+const maxScratch = 4 << 20
+
+// scratch are buffers in which what nobody can be trusted to send arrives.
+var scratch = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+func releaseScratch(b *bytes.Buffer) {
+	if b.Cap() <= maxScratch {
+		b.Reset()
+		scratch.Put(b)
+	}
 }
 
 // pub publishes the body as one message. The body is judged before the query, and the topic is
@@ -68,16 +82,18 @@ func readMessage(batch *broker.Batch, req *http.Request, limit int64) error {
 		}
 		return nil
 	}
-	body, err := httpx.ReadBody(req, limit)
+	arrived := scratch.Get().(*bytes.Buffer)
+	defer releaseScratch(arrived)
+	size, err := arrived.ReadFrom(io.LimitReader(req.Body, limit+1))
 	switch {
-	case errors.Is(err, httpx.ErrTooBig):
-		return errMsgTooBig
 	case err != nil:
-		return err
-	case len(body) == 0:
+		return fmt.Errorf("read request body: %w", err)
+	case size > limit:
+		return errMsgTooBig
+	case size == 0:
 		return errMsgEmpty
 	}
-	copy(batch.Add(len(body)), body)
+	copy(batch.Add(int(size)), arrived.Bytes())
 	return nil
 }
 

@@ -128,6 +128,7 @@ func channelStats(c broker.ChannelStats) api.ChannelStats {
 		InFlightCount:        c.InFlightCount,
 		DeferredCount:        c.DeferredCount,
 		MessageCount:         c.MessageCount,
+		GlobalMsgCount:       c.GlobalMsgCount,
 		RequeueCount:         c.RequeueCount,
 		TimeoutCount:         c.TimeoutCount,
 		ClientCount:          c.ClientCount,

@@ -17,7 +17,7 @@ import (
 func statsText(stats api.Stats, start time.Time) []byte {
 	now := time.Now()
 	var w bytes.Buffer
-	fmt.Fprintf(&w, "%s\nstart_time %s\nuptime %s\n", version.Line("nsqd"), start.Format(time.RFC3339), now.Sub(start))
+	fmt.Fprintf(&w, "%s\nstart_time %s\nuptime %s\n", version.Line("nsqd"), start.Local().Format(time.RFC3339), now.Sub(start))
 	fmt.Fprintf(&w, "\nHealth: %s\n", stats.Health)
 	if stats.Memory != nil {
 		writeMemory(&w, stats.Memory)

@@ -43,7 +43,6 @@ type client struct {
 	consumer  atomic.Pointer[broker.Subscription]
 	tls       atomic.Pointer[tls.ConnectionState] // nil without TLS
 	heartbeat *time.Timer                         // its callback writes the frame
-	silent    atomic.Bool                         // no heartbeat may be sent: an upgrade is under way
 
 	ending atomic.Bool  // the read loop is closing the connection
 	reason atomic.Value // closeReason: why another part has closed it
@@ -67,9 +66,18 @@ type batchKind struct {
 	deferred bool
 }
 
-// run serves the connection until its end.
+// errPanic is why the connection ends where the loop does not return.
+var errPanic = errors.New("panic")
+
+// run serves the connection until its end, which a panic does not prevent.
 func (c *client) run() {
-	err := c.loop()
+	err := errPanic
+	defer func() { c.end(err) }()
+	err = c.loop()
+}
+
+// end closes the connection and gives back what the client had in flight.
+func (c *client) end(err error) {
 	c.ending.Store(true)
 	c.heartbeat.Stop()
 
@@ -120,6 +128,9 @@ func (c *client) logEnd(err error) {
 func (c *client) loop() error {
 	for {
 		line, ok, err := c.in.line()
+		if errors.Is(err, errLineTooLong) {
+			return c.settled(protocol.FaultLineTooLong.With(protocol.MaxLineLength))
+		}
 		if err != nil {
 			return err
 		}

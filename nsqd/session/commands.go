@@ -109,7 +109,7 @@ func (c *client) identify(cmd *protocol.Command) error {
 	c.out.setQuiet(true) // the next frames after the answer are those of the upgrades
 	c.settings.Store(agreed)
 	c.named.Store(true)
-	c.deadline = time.Time{} // the next one is by the new interval
+	c.heard, c.deadline = true, time.Time{} // the next one is by the new interval
 	c.out.configure(agreed.bufferLimit(), agreed.heartbeat)
 	if agreed.heartbeat == 0 {
 		if err := c.conn.SetDeadline(time.Time{}); err != nil {

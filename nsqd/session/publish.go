@@ -182,7 +182,13 @@ func (c *client) readMPub() error {
 	case int64(size) > limits.MaxBodySize:
 		return protocol.FaultBodyTooBig.With(name, size, limits.MaxBodySize)
 	}
-	c.batch.Expect(int(size))
+	if size >= sizeLength {
+		count, err := c.in.peekSize()
+		if err != nil {
+			return c.short(err, protocol.FaultReadMessageCount.With(name))
+		}
+		c.batch.Expect(mpubFrames(size, count))
+	}
 	bounds := protocol.MPubLimits{MaxBody: limits.MaxBodySize, MaxMessage: limits.MaxMsgSize}
 	taken, fault := protocol.ReadMPub(&c.in, int64(size), bounds, c.batch.Add)
 	if fault != nil {
@@ -192,6 +198,11 @@ func (c *client) readMPub() error {
 		return protocol.FaultBodySizeMismatch.With(name, size, c.batch.Len())
 	}
 	return nil
+}
+
+// mpubFrames is how many bytes the messages of an MPUB body of that size and count take as frames.
+func mpubFrames(size, count int32) int {
+	return int(size) + int(max(min(count, size), 0))*(broker.FrameOverhead-sizeLength)
 }
 
 // publishFault words the failure of the command that the batch is of.

@@ -14,6 +14,8 @@ const (
 	// trustedSize is how much memory a peer's word alone makes us reserve. For what is announced to
 	// be larger, that much must have arrived first.
 	trustedSize = maxReadBuffer
+
+	sizeLength = 4 // bytes of the length of what follows
 )
 
 var errLineTooLong = errors.New("command line too long")
@@ -29,7 +31,6 @@ type reader struct {
 
 	buf  []byte
 	r, w int // buf[r:w] has been read and not taken
-	size [4]byte
 }
 
 func (in *reader) buffered() int { return in.w - in.r }
@@ -88,12 +89,19 @@ func (in *reader) await(n int) error {
 
 // ReadSize takes a signed 32-bit number.
 func (in *reader) ReadSize() (int32, error) {
-	if err := in.await(len(in.size)); err != nil {
+	n, err := in.peekSize()
+	if err == nil {
+		in.r += sizeLength
+	}
+	return n, err
+}
+
+// peekSize is ReadSize that leaves the number where it is.
+func (in *reader) peekSize() (int32, error) {
+	if err := in.await(sizeLength); err != nil {
 		return 0, err
 	}
-	n := int32(binary.BigEndian.Uint32(in.buf[in.r:]))
-	in.r += len(in.size)
-	return n, nil
+	return int32(binary.BigEndian.Uint32(in.buf[in.r:])), nil
 }
 
 // Await returns when it is safe to reserve memory for n bytes that the peer has announced.

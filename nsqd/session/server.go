@@ -51,7 +51,8 @@ func (s *Server) Serve(conn net.Conn) {
 	c.heard = true
 	c.in.source, c.in.beforeRead = conn, c.beforeRead
 	c.out.init(conn, initial.heartbeat)
-	c.heartbeat = time.AfterFunc(initial.heartbeat, c.beat)
+	c.heartbeat = time.AfterFunc(time.Hour, c.beat) // which reads the field,
+	c.heartbeat.Reset(initial.heartbeat)            // and so begins after it was set
 
 	s.mu.Lock()
 	s.clients[c] = struct{}{}

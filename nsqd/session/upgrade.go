@@ -2,13 +2,13 @@ package session
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"errors"
 	"net"
 	"time"
 
 	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/snappy"
 
 	"nsq/internal/protocol"
@@ -44,7 +44,8 @@ func (c *client) upgrade(agreed *settings) error {
 	}
 	switch {
 	case agreed.snappy:
-		packed := snappy.NewBufferedWriter(transport)
+		// Without concurrency it has no goroutine, which nobody would end.
+		packed := s2.NewWriter(transport, s2.WriterSnappyCompat(), s2.WriterConcurrency(1))
 		c.in.source = snappy.NewReader(transport)
 		c.out.upgrade(packed, packed)
 	case agreed.deflate:
@@ -63,15 +64,21 @@ func (c *client) upgrade(agreed *settings) error {
 // handshake makes the connection a TLS one. The failure is told in clear text, as the client
 // expects, without the library's words.
 func (c *client) handshake(transport net.Conn) (*tls.Conn, error) {
+	// Deadlines and no context: the end of that would close the connection, over which the failure
+	// is to be told. They also replace those of the frames before.
+	if err := c.conn.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
+		return nil, err
+	}
 	secure := tls.Server(transport, c.server.config.TLS)
-	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
-	defer cancel()
-	if err := secure.HandshakeContext(ctx); err != nil {
+	if err := secure.Handshake(); err != nil {
 		if errors.Is(err, net.ErrClosed) {
 			return nil, err
 		}
 		c.server.config.Logger.Warnf("client(%s) TLS handshake failed - %s", c.addr, err)
 		return nil, protocol.FaultUpgrade.With("TLS handshake")
+	}
+	if err := c.conn.SetDeadline(time.Time{}); err != nil {
+		return nil, err
 	}
 	state := secure.ConnectionState()
 	c.tls.Store(&state)

@@ -1,0 +1,127 @@
+package arch
+
+// pkg is a row of the table: a package of this module, from its root, and what its code, tests
+// aside, may import of the others. Each import has its reason; who adds one finds a reason, too.
+type pkg struct {
+	path string
+	may  reasons
+}
+
+type reasons map[string]string
+
+// everyone may import what is tiny, has no imports of its own and concerns every daemon.
+var everyone = reasons{
+	"internal/log":     "whoever does not return an error logs it",
+	"internal/version": "every peer, file and --version is told the same one",
+}
+
+var table = []pkg{
+	// The bottom: each of these is one idea that needs no other.
+	{"internal/api", nil},
+	{"internal/arch", nil},
+	{"internal/log", nil},
+	{"internal/protocol", nil},
+	{"internal/quantile", nil},
+	{"internal/statefile", nil},
+	{"internal/tlsconf", nil},
+	{"internal/version", nil},
+
+	// The middle: plumbing that knows no daemon.
+	{"internal/auth", reasons{
+		"internal/httpx": "auth servers are asked over HTTP",
+	}},
+	{"internal/diskq", nil},
+	{"internal/httpx", nil},
+	{"internal/lookup", reasons{
+		"internal/api":      "JSON of a look-up",
+		"internal/httpx":    "look-ups go over HTTP",
+		"internal/protocol": "V1 has the names and the line form of V2",
+	}},
+	{"internal/netserver", nil},
+	{"internal/options", nil},
+	{"internal/run", reasons{
+		"internal/options": "a main loads the table of its daemon and obeys its exit codes",
+	}},
+
+	// Tests of whole programs, and what they share.
+	{"internal/e2e", nil},
+	{"internal/testutil", nil},
+
+	// nsqd: the broker knows none of its fronts, and no front knows another one.
+	{"nsqd/announce", reasons{
+		"internal/httpx":    "the channels of a new topic are asked for over HTTP",
+		"internal/lookup":   "the conversation with a nsqlookupd",
+		"internal/protocol": "names that a nsqlookupd answers are checked",
+	}},
+	{"nsqd/broker", reasons{
+		"internal/diskq":     "what memory has no room for",
+		"internal/protocol":  "a message is a frame from publish on; names are checked",
+		"internal/quantile":  "latency from publish to FIN",
+		"internal/statefile": "nsqd.dat and the delays are replaced as a whole",
+	}},
+	{"nsqd/httpd", reasons{
+		"internal/api":      "JSON of the answers",
+		"internal/httpx":    "routes, parameters, answers",
+		"internal/protocol": "names and the MPUB body",
+		"nsqd/broker":       "a request becomes a call of the broker",
+	}},
+	{"nsqd/session", reasons{
+		"internal/api":       "statistics of a client",
+		"internal/auth":      "AUTH, and what it permits",
+		"internal/netserver": "the name of a peer, and the polite way to hang up",
+		"internal/protocol":  "commands, frames, error codes",
+		"nsqd/broker":        "a command becomes a call of the broker",
+	}},
+	{"nsqd", reasons{
+		"internal/api":       "answer of /info",
+		"internal/auth":      "wired to sessions",
+		"internal/diskq":     "settings of the store",
+		"internal/httpx":     "HTTP server and client",
+		"internal/lookup":    "what is announced",
+		"internal/netserver": "listeners and TCP server",
+		"internal/options":   "the table of options",
+		"internal/protocol":  "the magic, and sizes of a record",
+		"internal/quantile":  "settings of the percentiles",
+		"internal/run":       "parts that start and stop in order",
+		"internal/statefile": "the lock of the data folder",
+		"internal/tlsconf":   "certificates for TCP and HTTPS",
+		"nsqd/announce":      "wired here",
+		"nsqd/broker":        "wired here",
+		"nsqd/httpd":         "wired here",
+		"nsqd/session":       "wired here",
+	}},
+
+	// nsqlookupd
+	{"nsqlookupd/registry", reasons{
+		"internal/protocol": "which names are ephemeral",
+	}},
+	{"nsqlookupd", reasons{
+		"internal/api":        "JSON of the answers",
+		"internal/httpx":      "HTTP front",
+		"internal/lookup":     "the conversation with a nsqd",
+		"internal/netserver":  "TCP front",
+		"internal/options":    "the table of options",
+		"internal/protocol":   "names are checked before they are registered",
+		"nsqlookupd/registry": "what is registered",
+	}},
+
+	// Programs: a main is options, New and run.Main.
+	{"apps/nsqd", reasons{"internal/run": "main", "nsqd": "the daemon"}},
+	{"apps/nsqlookupd", reasons{"internal/run": "main", "nsqlookupd": "the daemon"}},
+	{"apps/nsq_cluster", reasons{
+		"internal/options": "its own flags",
+		"internal/run":     "main, and daemons that stop in order",
+		"nsqd":             "one of the daemons",
+		"nsqlookupd":       "one of the daemons",
+	}},
+}
+
+// outside says which package alone may import a module of others: what we rely on has one place
+// where it can be replaced. Tests may use any.
+var outside = map[string]reasons{
+	"github.com/BurntSushi/toml":          {"internal/options": "the settings file"},
+	"github.com/judwhite/go-svc":          {"internal/run": "Windows services"},
+	"github.com/julienschmidt/httprouter": {"internal/httpx": "routes", "nsqd/httpd": "type of the path parameters", "nsqlookupd": "type of the path parameters"},
+	"github.com/klauspost/compress":       {"nsqd/session": "deflate and snappy"},
+	"github.com/nsqio/go-diskqueue":       {"internal/diskq": "the files of NSQ 1.3"},
+}
