@@ -171,12 +171,12 @@ func (n *NSQD) serve(s server) func(context.Context) error {
 			case <-patience.Done():
 			}
 		}()
-		if err := s.Close(patience); patience.Err() != nil {
+		err := s.Close(patience)
+		if err != nil && patience.Err() != nil {
 			n.logger.Warnf("peers did not let go in time - %s", err)
-		} else if err != nil {
-			return errors.Join(err, <-served)
+			err = nil
 		}
-		return <-served
+		return errors.Join(err, <-served)
 	}
 }
 

@@ -42,6 +42,10 @@ var table = []pkg{
 	{"internal/run", reasons{
 		"internal/options": "a main loads the table of its daemon and obeys its exit codes",
 	}},
+	{"internal/statsd", reasons{
+		"internal/api":      "the statistics that are pushed",
+		"internal/protocol": "which names are ephemeral",
+	}},
 
 	// Tests of whole programs, and what they share.
 	{"internal/e2e", nil},
@@ -84,6 +88,7 @@ var table = []pkg{
 		"internal/quantile":  "settings of the percentiles",
 		"internal/run":       "parts that start and stop in order",
 		"internal/statefile": "the lock of the data folder",
+		"internal/statsd":    "the push of the statistics",
 		"internal/tlsconf":   "certificates for TCP and HTTPS",
 		"nsqd/announce":      "wired here",
 		"nsqd/broker":        "wired here",

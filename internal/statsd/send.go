@@ -76,7 +76,7 @@ func write(conn net.Conn, datagram []byte) error {
 
 // pause waits for d, which may be negative, or until the context is done.
 func pause(ctx context.Context, d time.Duration) {
-	if d <= 0 || ctx.Err() != nil {
+	if d <= 0 {
 		return
 	}
 	timer := time.NewTimer(d)

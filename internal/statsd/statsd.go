@@ -79,7 +79,7 @@ func (p *pusher) push(ctx context.Context) (err error) {
 	address := p.config.Address
 	conn, err := p.config.dial(ctx, "udp", address)
 	if err != nil {
-		return fmt.Errorf("failed to create UDP socket to statsd(%s): %w", address, err)
+		return fmt.Errorf("failed to create UDP socket to statsd(%s) - %w", address, err)
 	}
 	defer func() {
 		if closeErr := conn.Close(); closeErr != nil {

@@ -35,7 +35,7 @@ func TestPauseChannel(t *testing.T) {
 		c.sub.SetReady(10)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		want := ChannelStats{Name: "ch", Depth: 5, DeferredCount: 1, MessageCount: 6, RequeueCount: 2, TimeoutCount: 1, GlobalMsgCount: 3, ClientCount: 1, Paused: true}
+		want := ChannelStats{Name: "ch", Depth: 5, DeferredCount: 1, MessageCount: 6, RequeueCount: 2, TimeoutCount: 1, FromMemory: [proximities]uint64{3}, ClientCount: 1, Paused: true}
 		if got := stats(t, b, "t", "ch"); got != want || len(c.deliveries()) != 3 {
 			t.Fatalf("paused: %+v, %d delivered; want %+v", got, len(c.deliveries()), want)
 		}

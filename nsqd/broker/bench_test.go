@@ -29,7 +29,7 @@ func BenchmarkQueuePutTake(b *testing.B) {
 			b.Fatal(err)
 		}
 		taken.Reset()
-		if err := q.take(&taken, batchSize); err != nil || taken.Len() != batchSize {
+		if err := q.take(&taken, batchSize, new(waiter)); err != nil || taken.Len() != batchSize {
 			b.Fatal(taken.Len(), err)
 		}
 	}

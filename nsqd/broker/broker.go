@@ -130,31 +130,30 @@ func (b *Broker) FindTopic(name string) (*Topic, error) {
 // Topic returns the topic, which it creates if there is none, for a valid name. A new one is in
 // the metadata when Topic returns, unless that could not be written, which is logged and shows in Health.
 func (b *Broker) Topic(name string) (*Topic, error) {
-	t, err := b.FindTopic(name)
-	if err == nil {
-		return t, nil
-	}
 	t, learned, err := b.ensureTopic(name)
-	if err != nil || learned == nil {
-		return t, err
+	if err != nil {
+		return nil, err
 	}
-	b.config.Logger.Infof("TOPIC(%s): created", name)
-	b.config.Changed()
-	wait := time.NewTimer(b.config.KnownChannelsWait)
-	defer wait.Stop()
-	select {
-	case <-learned:
-	case <-wait.C:
+	if learned != nil {
+		b.config.Logger.Infof("TOPIC(%s): created", name)
+		b.config.Changed()
+		wait := time.NewTimer(b.config.KnownChannelsWait)
+		defer wait.Stop()
+		select {
+		case <-learned:
+		case <-wait.C:
+		}
 	}
-	if !t.ephemeral {
-		b.save()
-	}
+	b.keep(t.ephemeral, &t.kept)
 	return t, nil
 }
 
 // ensureTopic returns the topic. If it was made just now, learned is not nil and closed when the
 // topic knows its channels.
 func (b *Broker) ensureTopic(name string) (t *Topic, learned chan struct{}, err error) {
+	if t, err := b.FindTopic(name); err == nil {
+		return t, nil, nil
+	}
 	b.lifecycle.Lock()
 	defer b.lifecycle.Unlock()
 	if t, err := b.FindTopic(name); err == nil {

@@ -29,9 +29,10 @@ type Channel struct {
 	messageCount atomic.Uint64
 	requeueCount atomic.Uint64
 	timeoutCount atomic.Uint64
-	globalCount  atomic.Uint64 // deliveries from memory, whoever the consumer
+	fromMemory   [proximities]atomic.Uint64 // deliveries from memory, by how near the consumer is
 	paused       atomic.Bool
 	exiting      atomic.Bool
+	kept         atomic.Bool // its name is in the metadata
 
 	gate sync.RWMutex // read-held while messages go from a flight back to the queue, so that closing can wait for it
 
@@ -121,8 +122,8 @@ func (c *Channel) deferUntil(m Message, due int64) {
 
 // take fills batch with up to limit messages for a subscription. What the overflow gives back
 // before it is due is set aside. It returns false if the overflow can not be read at the moment.
-func (c *Channel) take(batch *Batch, limit int) (ok bool) {
-	err := c.queue.take(batch, limit)
+func (c *Channel) take(batch *Batch, limit int, w *waiter) (ok bool) {
+	err := c.queue.take(batch, limit, w)
 	if err != nil {
 		c.topic.broker.config.Logger.Errorf("CHANNEL(%s): failed to read messages from backend - %s", c.name, err)
 	}
@@ -191,7 +192,7 @@ func (c *Channel) messagePump(s *Subscription) {
 		batch.Reset()
 		window, readable := s.window(), true
 		if window > 0 {
-			readable = c.take(&batch, int(min(window, deliveryBatch)))
+			readable = c.take(&batch, int(min(window, deliveryBatch)), &s.waiter)
 		}
 		var err error
 		switch {

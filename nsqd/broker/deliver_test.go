@@ -27,7 +27,7 @@ func TestPublishDeliverFinish(t *testing.T) {
 		if d := c.last(t); d.attempts != 1 {
 			t.Fatalf("attempts %d, want 1", d.attempts)
 		}
-		want := ChannelStats{Name: "ch", InFlightCount: 3, MessageCount: 3, GlobalMsgCount: 3, ClientCount: 1}
+		want := ChannelStats{Name: "ch", InFlightCount: 3, MessageCount: 3, FromMemory: [proximities]uint64{3}, ClientCount: 1}
 		if got := stats(t, b, "t", "ch"); got != want {
 			t.Fatalf("in flight: %+v, want %+v", got, want)
 		}
@@ -57,14 +57,14 @@ func TestDeliveriesFromMemoryAreCounted(t *testing.T) {
 			synctest.Wait()
 			c := subscribe(t, b, "t", "ch", 10)
 			synctest.Wait()
-			if got := stats(t, b, "t", "ch"); got.InFlightCount != 10 || got.GlobalMsgCount != want {
+			if got := stats(t, b, "t", "ch"); got.InFlightCount != 10 || got.FromMemory[Anywhere] != want {
 				t.Fatalf("memory %d: %+v, want %d from memory", size, got, want)
 			}
 			if err := c.sub.Requeue(c.last(t).id, 0); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			if got := stats(t, b, "t", "ch").GlobalMsgCount; size > 0 && got != want+1 {
+			if got := stats(t, b, "t", "ch").FromMemory[Anywhere]; size > 0 && got != want+1 {
 				t.Fatalf("memory %d: %d after a redelivery, want %d", size, got, want+1)
 			}
 		})
@@ -168,7 +168,7 @@ func TestFanOutSharesBodies(t *testing.T) {
 		var first Batch
 		for i, c := range topic.Channels() {
 			var batch Batch
-			c.take(&batch, 100)
+			c.take(&batch, 100, new(waiter))
 			wantBodies(t, c.name, bodiesOf(batch.messages), numbered(0, 10))
 			if i == 0 {
 				first = batch

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"nsq/internal/protocol"
@@ -120,7 +121,7 @@ func (t *Topic) take(batch *Batch) (ok bool) {
 	if batch.Len() > 0 {
 		return true
 	}
-	err := t.queue.take(batch, topicBatch)
+	err := t.queue.take(batch, topicBatch, &t.waiter)
 	if err != nil {
 		t.broker.config.Logger.Errorf("TOPIC(%s): failed to read messages from backend - %s", t.name, err)
 	}
@@ -130,7 +131,7 @@ func (t *Topic) take(batch *Batch) (ok bool) {
 	for i := range batch.messages {
 		m := &batch.messages[i]
 		if after, ok := t.delays.take(m.id()); ok {
-			m.delay = uint32(time.Duration(after) / time.Millisecond)
+			m.delay = uint32(min(max(after/int64(time.Millisecond), 0), math.MaxUint32))
 		}
 	}
 	return err == nil
@@ -152,6 +153,8 @@ func offer(batch []Message, channels []*Channel) (left []*Channel) {
 // handOverRest offers a batch again to the channels that could not store it, until they can. It
 // returns false when the topic stops; then memory holds what the disk does not take.
 func (t *Topic) handOverRest(batch []Message, left []*Channel) bool {
+	t.held.Store(int64(len(batch)))
+	defer t.held.Store(0)
 	retry := time.NewTimer(diskRetry)
 	defer retry.Stop()
 	for len(left) > 0 {

@@ -29,9 +29,9 @@ const (
 	// FrameOverhead is how many bytes a frame has before the body.
 	FrameOverhead = protocol.FrameHeaderSize + protocol.MessageHeaderSize
 
-	maxChunk      = 64 << 10
-	leastChunk    = 4 << 10
-	maxAttempts   = 1<<16 - 1
+	maxChunk    = 64 << 10
+	leastChunk  = 4 << 10
+	maxAttempts = 1<<16 - 1
 )
 
 func (m *Message) frame() []byte { return m.chunk.buf[m.off : m.off+m.size] }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"nsq/internal/version"
@@ -67,6 +68,16 @@ func (b *Broker) save() error {
 		w.err = b.writeMetadata()
 	})
 	return w.err
+}
+
+// keep returns when what was created is in the metadata, whoever created it. Whether it was kept is
+// remembered even if it could not be: to try again is the business of saveLater.
+func (b *Broker) keep(ephemeral bool, kept *atomic.Bool) {
+	if ephemeral || kept.Load() {
+		return
+	}
+	b.save()
+	kept.Store(true)
 }
 
 func (b *Broker) writeMetadata() error {
@@ -157,6 +168,7 @@ func (b *Broker) restoreTopic(d documentTopic) error {
 		return err
 	}
 	t.paused.Store(d.Paused)
+	t.kept.Store(true)
 	b.mu.Lock()
 	b.topics[d.Name] = t
 	b.mu.Unlock()
@@ -169,6 +181,7 @@ func (b *Broker) restoreTopic(d documentTopic) error {
 			return err
 		}
 		c.paused.Store(channel.Paused)
+		c.kept.Store(true)
 	}
 	t.wakePump()
 	return nil

@@ -26,22 +26,40 @@ type queue struct {
 
 	mu       sync.Mutex // guards the following
 	ring     ring
-	reserved int       // room in the ring that a put has been promised while it writes its rest
-	turn     bool      // the overflow's turn to be taken from
-	waiters  []*waiter // longest waiting first
+	reserved int                    // room in the ring that a put has been promised while it writes its rest
+	turn     bool                   // the overflow's turn to be taken from
+	waiters  [proximities][]*waiter // by proximity, longest waiting first
+	woken    [proximities]int       // how many have been woken and have not taken yet
 	closed   bool
 }
 
+// Proximity says how near a consumer is to this nsqd. What is put on a queue is offered to the
+// nearest of those who wait.
+type Proximity uint8
+
+// The proximities, farthest first.
+const (
+	Anywhere Proximity = iota
+	SameRegion
+	SameZone
+
+	proximities = iota
+)
+
 // waiter is one that takes from a queue and can be woken: a topic's pump or a subscription's.
 type waiter struct {
-	wake chan struct{} // one slot
+	wake      chan struct{} // one slot
+	proximity Proximity
 
 	// guarded by the queue's lock
 	waiting bool
+	woken   bool  // and has not taken since
 	window  int64 // how many it could take when it began to wait
 }
 
-func newWaiter() waiter { return waiter{wake: make(chan struct{}, 1)} }
+func newWaiter(proximity Proximity) waiter {
+	return waiter{wake: make(chan struct{}, 1), proximity: proximity}
+}
 
 // signal wakes the waiter; it never blocks, and a signal is kept until it is looked at.
 func (w *waiter) signal() {
@@ -130,7 +148,7 @@ func (q *queue) putBack(batch []Message) error {
 func (q *queue) roomLocked() int {
 	room := q.capacity
 	if q.onlyToWaiters {
-		for _, w := range q.waiters {
+		for _, w := range slices.Concat(q.waiters[:]...) {
 			room += int(w.window)
 		}
 	}
@@ -152,21 +170,44 @@ func (q *queue) pushLocked(batch []Message) {
 }
 
 func (q *queue) wakeLocked() {
-	if len(q.waiters) == 0 {
+	for p, waiters := range slices.Backward(q.waiters[:]) {
+		if len(waiters) == 0 {
+			continue
+		}
+		w := waiters[0]
+		q.waiters[p] = waiters[1:]
+		w.waiting, w.woken = false, true
+		q.woken[p]++
+		w.signal()
 		return
 	}
-	w := q.waiters[0]
-	q.waiters = q.waiters[1:]
-	w.waiting = false
-	w.signal()
 }
 
-// take moves up to limit messages from the front to the end of dst, but no more than the fair
-// share of one among those who wait. A record that can not be decoded is dropped and reported.
-func (q *queue) take(dst *Batch, limit int) error {
+// comeLocked notes that a waiter has come for what it was woken for.
+func (q *queue) comeLocked(w *waiter) {
+	if w.woken {
+		w.woken = false
+		q.woken[w.proximity]--
+	}
+}
+
+// sharersLocked is how many there are to share with for one of that proximity, itself included:
+// those who wait or have just been woken, and are as near.
+func (q *queue) sharersLocked(proximity Proximity) int {
+	sharers := 1
+	for p := proximity; p < proximities; p++ {
+		sharers += len(q.waiters[p]) + q.woken[p]
+	}
+	return sharers
+}
+
+// take moves up to limit messages from the front to the end of dst, but no more than w's fair share
+// among those who wait. A record that can not be decoded is dropped and reported.
+func (q *queue) take(dst *Batch, limit int, w *waiter) error {
 	q.mu.Lock()
+	q.comeLocked(w)
 	backlog := q.over.Depth()
-	share := (int64(q.ring.len())+backlog)/int64(len(q.waiters)+1) + 1
+	share := (int64(q.ring.len())+backlog)/int64(q.sharersLocked(w.proximity)) + 1
 	limit = int(min(int64(limit), share))
 	fromDisk := backlog > 0 && (q.turn || q.ring.len() == 0)
 	q.turn = backlog > 0 && !fromDisk
@@ -198,13 +239,14 @@ func (q *queue) take(dst *Batch, limit int) error {
 func (q *queue) await(w *waiter, window int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.comeLocked(w)
 	if q.ring.len() > 0 || q.over.Depth() > 0 {
 		return false
 	}
 	w.window = window
 	if !w.waiting {
 		w.waiting = true
-		q.waiters = append(q.waiters, w)
+		q.waiters[w.proximity] = append(q.waiters[w.proximity], w)
 	}
 	return true
 }
@@ -214,9 +256,11 @@ func (q *queue) await(w *waiter, window int64) bool {
 func (q *queue) leave(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.comeLocked(w)
 	if w.waiting {
 		w.waiting = false
-		q.waiters = slices.DeleteFunc(q.waiters, func(other *waiter) bool { return other == w })
+		waiters := &q.waiters[w.proximity]
+		*waiters = slices.DeleteFunc(*waiters, func(other *waiter) bool { return other == w })
 	}
 	if q.ring.len() > 0 || q.over.Depth() > 0 {
 		q.wakeLocked()

@@ -17,7 +17,7 @@ func takeAll(t interface{ Fatalf(string, ...any) }, q *queue) []string {
 	var all []string
 	for {
 		var b Batch
-		if err := q.take(&b, 64); err != nil {
+		if err := q.take(&b, 64, new(waiter)); err != nil {
 			t.Fatalf("take: %v", err)
 		}
 		if b.Len() == 0 {
@@ -57,7 +57,7 @@ func TestQueueAgainstModel(t *testing.T) {
 			case op < 26:
 				var b Batch
 				limit := rapid.IntRange(1, 40).Draw(t, "limit")
-				if err := q.take(&b, limit); err != nil || b.Len() > limit {
+				if err := q.take(&b, limit, new(waiter)); err != nil || b.Len() > limit {
 					t.Fatalf("took %d of %d: %v", b.Len(), limit, err)
 				}
 				if b.Len() == 0 && len(kept) > 0 {
@@ -127,7 +127,7 @@ func TestQueueTakesInTurn(t *testing.T) {
 	var memory, disk int
 	for range 8 {
 		var b Batch
-		if err := q.take(&b, 10); err != nil {
+		if err := q.take(&b, 10, new(waiter)); err != nil {
 			t.Fatal(err)
 		}
 		if len(b.messages[0].Body()) < 3 { // of the first hundred
@@ -241,7 +241,7 @@ func TestQueueClose(t *testing.T) {
 // One who was woken and does not take passes the wake-up on.
 func TestQueueWakeUpIsPassedOn(t *testing.T) {
 	q := &queue{capacity: 10, over: newMemQueue()}
-	first, second := newWaiter(), newWaiter()
+	first, second := newWaiter(Anywhere), newWaiter(Anywhere)
 	for _, w := range []*waiter{&first, &second, &first} { // to wait twice is to wait once
 		if !q.await(w, 1) {
 			t.Fatal("an empty queue has something to take")
@@ -291,12 +291,12 @@ func TestQueueStress(t *testing.T) {
 		}
 		for k := range takers {
 			all.Go(func() {
-				w := newWaiter()
+				w := newWaiter(Anywhere)
 				defer q.leave(&w)
 				var b Batch
 				for {
 					b.Reset()
-					if err := q.take(&b, 1+k); err != nil {
+					if err := q.take(&b, 1+k, &w); err != nil {
 						t.Errorf("take: %v", err)
 						return
 					}
@@ -345,7 +345,7 @@ func TestQueueOnlyToWaiters(t *testing.T) {
 	if all, _ := q.depth(); all != 0 {
 		t.Fatalf("%d kept for nobody", all)
 	}
-	w := newWaiter()
+	w := newWaiter(Anywhere)
 	q.await(&w, 2)
 	if err := q.put(messages(3, 3)); err != nil {
 		t.Fatal(err)

@@ -227,7 +227,7 @@ func TestWindowClosesDuringDelivery(t *testing.T) {
 		publish(t, topicOf(t, b, "t"), numbered(0, 5)...)
 		synctest.Wait()
 		var batch Batch
-		c.sub.channel.take(&batch, 5)
+		c.sub.channel.take(&batch, 5, &c.sub.waiter)
 		if err := c.sub.deliver(&batch); err != nil {
 			t.Fatal(err)
 		}

@@ -21,10 +21,9 @@ type ChannelStats struct {
 	MessageCount  uint64 // messages received from the topic
 	RequeueCount  uint64
 	TimeoutCount  uint64
-	// GlobalMsgCount is how many messages were delivered from memory to a consumer, in no particular zone.
-	GlobalMsgCount uint64
-	ClientCount    int
-	Paused         bool
+	FromMemory    [proximities]uint64 // messages delivered from memory, by Proximity of the consumer
+	ClientCount   int
+	Paused        bool
 }
 
 // SubscriptionStats is a client of a channel at one moment.
@@ -80,17 +79,17 @@ func (c *Channel) stats() ChannelStats {
 		inFlight += s.flight.count.Load()
 	}
 	return ChannelStats{
-		Name:           c.name,
-		Depth:          all,
-		BackendDepth:   onDisk,
-		InFlightCount:  inFlight,
-		DeferredCount:  int64(c.deferred.len()),
-		MessageCount:   c.messageCount.Load(),
-		RequeueCount:   c.requeueCount.Load(),
-		TimeoutCount:   c.timeoutCount.Load(),
-		GlobalMsgCount: c.globalCount.Load(),
-		ClientCount:    len(subscriptions),
-		Paused:         c.paused.Load(),
+		Name:          c.name,
+		Depth:         all,
+		BackendDepth:  onDisk,
+		InFlightCount: inFlight,
+		DeferredCount: int64(c.deferred.len()),
+		MessageCount:  c.messageCount.Load(),
+		RequeueCount:  c.requeueCount.Load(),
+		TimeoutCount:  c.timeoutCount.Load(),
+		FromMemory:    [proximities]uint64{c.fromMemory[Anywhere].Load(), c.fromMemory[SameRegion].Load(), c.fromMemory[SameZone].Load()},
+		ClientCount:   len(subscriptions),
+		Paused:        c.paused.Load(),
 	}
 }
 

@@ -187,7 +187,7 @@ func TestWindowOpensBeforeRest(t *testing.T) {
 		b := start(t, newMemStore())
 		s := &Subscription{
 			channel: channelOf(t, topicOf(t, b, "t"), "ch"), consumer: make(handedOn),
-			waiter: newWaiter(), stop: make(chan struct{}),
+			waiter: newWaiter(Anywhere), stop: make(chan struct{}),
 		}
 		s.flight.init()
 		s.SetReady(1)

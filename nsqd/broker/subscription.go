@@ -28,6 +28,7 @@ type SubscriptionConfig struct {
 	// FlushDelay is how long written frames may stay while the client could take more. 0 flushes as soon as there is
 	// nothing more to take.
 	FlushDelay time.Duration
+	Proximity  Proximity // how near the client is; Anywhere where that does not matter
 }
 
 // Subscription is one client's part in a channel: its window, its messages in flight and its pump.
@@ -88,7 +89,7 @@ func (b *Broker) trySubscribe(topic, channel string, consumer Consumer, config S
 		channel:  c,
 		consumer: consumer,
 		config:   config,
-		waiter:   newWaiter(),
+		waiter:   newWaiter(config.Proximity),
 		stop:     make(chan struct{}),
 		pumped:   make(chan struct{}),
 	}
@@ -224,7 +225,7 @@ func (s *Subscription) deliver(batch *Batch) error {
 	c.topic.broker.scan.schedule(&c.entry, due)
 	s.messageCount.Add(uint64(taken))
 	if !batch.onDisk {
-		c.globalCount.Add(uint64(taken))
+		c.fromMemory[s.config.Proximity].Add(uint64(taken))
 	}
 	if s.config.FlushDelay > 0 && s.unflushed.IsZero() {
 		s.unflushed = time.Now()

@@ -26,11 +26,13 @@ type Topic struct {
 	messageBytes atomic.Uint64
 	paused       atomic.Bool
 	exiting      atomic.Bool
+	kept         atomic.Bool // its name is in the metadata
 	learning     atomic.Bool // the channels known elsewhere are still being asked for
 
 	gate sync.RWMutex // read-held by publishers, so that closing can wait for them
 	fan  sync.Mutex   // the turn to hand over to the channels: the pump's, or a publisher's
 
+	held      atomic.Int64 // messages that the pump offers again to a channel which could not store them
 	pumping   atomic.Bool
 	startPump sync.Once
 	waiter    waiter        // the pump's
@@ -53,7 +55,7 @@ func newTopic(b *Broker, name string) (*Topic, error) {
 		name:       name,
 		ephemeral:  protocol.IsEphemeral(name),
 		generation: b.generations.Add(1),
-		waiter:     newWaiter(),
+		waiter:     newWaiter(Anywhere),
 		stop:       make(chan struct{}),
 		pumped:     make(chan struct{}),
 		channels:   make(map[string]*Channel),
@@ -145,7 +147,7 @@ func (t *Topic) Depth() int64 {
 	t.mu.RLock()
 	waiting := t.deferred.len()
 	t.mu.RUnlock()
-	return t.depthOfQueue() + int64(waiting)
+	return t.depthOfQueue() + int64(waiting) + t.held.Load()
 }
 
 // FindChannel returns the channel if it exists.
@@ -163,18 +165,17 @@ func (t *Topic) FindChannel(name string) (*Channel, error) {
 // in the metadata when Channel returns, unless that could not be written, which is logged and shows in
 // the broker's Health.
 func (t *Topic) Channel(name string) (*Channel, error) {
-	c, err := t.FindChannel(name)
-	if err == nil {
-		return c, nil
-	}
 	c, created, err := t.ensureChannel(name)
-	if err != nil || !created {
-		return c, err
+	if err != nil {
+		return nil, err
 	}
-	t.broker.config.Logger.Infof("TOPIC(%s): new channel(%s)", t.name, name)
-	t.broker.config.Changed()
-	if !t.ephemeral && !c.ephemeral {
-		t.broker.save()
+	if created {
+		t.broker.config.Logger.Infof("TOPIC(%s): new channel(%s)", t.name, name)
+		t.broker.config.Changed()
+	}
+	t.broker.keep(t.ephemeral || c.ephemeral, &c.kept)
+	if !created {
+		return c, nil
 	}
 	t.receiversChanged()
 	return c, nil
@@ -182,6 +183,9 @@ func (t *Topic) Channel(name string) (*Channel, error) {
 
 // ensureChannel returns the channel and whether it was made just now.
 func (t *Topic) ensureChannel(name string) (c *Channel, created bool, err error) {
+	if c, err := t.FindChannel(name); err == nil {
+		return c, false, nil
+	}
 	t.lifecycle.Lock()
 	defer t.lifecycle.Unlock()
 	if c, err := t.FindChannel(name); err == nil {
