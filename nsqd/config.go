@@ -2,15 +2,21 @@ package nsqd
 
 import (
 	"context"
-	"errors"
+	"crypto/tls"
 	"net"
 	"os"
+	"slices"
 	"time"
 
+	"nsq/internal/api"
+	"nsq/internal/auth"
 	"nsq/internal/diskq"
 	"nsq/internal/httpx"
 	"nsq/internal/lookup"
+	"nsq/internal/options"
 	"nsq/internal/protocol"
+	"nsq/internal/statsd"
+	"nsq/internal/tlsconf"
 	"nsq/internal/version"
 	"nsq/nsqd/announce"
 	"nsq/nsqd/broker"
@@ -19,17 +25,6 @@ import (
 
 // knownChannelsWait is how long the creator of a topic waits for the channels that it has elsewhere.
 const knownChannelsWait = time.Second
-
-// unavailable refuses settings on which people rely for their safety and which have no effect yet.
-func unavailable(o *Options) error {
-	switch {
-	case len(o.AuthHTTPAddresses) > 0:
-		return errors.New("--auth-http-address: authorisation is not available in this build, remove the option to start without it")
-	case o.TLSCert != "" || o.TLSKey != "":
-		return errors.New("--tls-cert, --tls-key: TLS is not available in this build, remove the options to start without it")
-	}
-	return nil
-}
 
 func (n *NSQD) dataPath() string {
 	if n.options.DataPath == "" {
@@ -69,6 +64,7 @@ func (n *NSQD) brokerConfig() broker.Config {
 		KnownChannels:           n.knownChannels,
 		KnownChannelsWait:       knownChannelsWait,
 		Changed:                 n.announcer.Changed,
+		Latency:                 n.latency,
 		Logger:                  n.logger,
 	}
 }
@@ -79,8 +75,81 @@ func (n *NSQD) knownChannels(ctx context.Context, topic string) []string {
 	return channels
 }
 
+// offersTLS says whether there is a certificate, or half of one, which is an error.
+func (n *NSQD) offersTLS() bool { return n.options.TLSCert != "" || n.options.TLSKey != "" }
+
+// tlsRequirement is from whom TLS is required. To ask clients for certificates requires it.
+func (n *NSQD) tlsRequirement() options.TLSRequirement {
+	if n.options.TLSClientAuthPolicy != "" && n.options.TLSRequired == options.TLSNotRequired {
+		return options.TLSRequiredEverywhere
+	}
+	return n.options.TLSRequired
+}
+
+// takeCertificates reads the files of TLS, for our listeners and for the servers that we ask.
+func (n *NSQD) takeCertificates() (err error) {
+	o := n.options
+	if n.offersTLS() {
+		n.tls, err = tlsconf.NewServer(tlsconf.ServerConfig{
+			CertFile:         o.TLSCert,
+			KeyFile:          o.TLSKey,
+			RootCAFile:       o.TLSRootCAFile,
+			ClientAuthPolicy: o.TLSClientAuthPolicy,
+			MinVersion:       uint16(o.TLSMinVersion),
+			Logger:           n.logger,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	n.clientTLS, err = tlsconf.NewClient(tlsconf.ClientConfig{
+		RootCAFile: o.TLSRootCAFile,
+		MinVersion: uint16(o.TLSMinVersion),
+		Logger:     n.logger,
+	})
+	return err
+}
+
+// tlsConfig is for our listeners, nil without a certificate.
+func (n *NSQD) tlsConfig() *tls.Config {
+	if n.tls == nil {
+		return nil
+	}
+	return n.tls.Config()
+}
+
+func (n *NSQD) authConfig() auth.Config {
+	return auth.Config{
+		Addresses:      n.options.AuthHTTPAddresses,
+		Method:         n.options.AuthHTTPRequestMethod,
+		ConnectTimeout: n.options.HTTPClientConnectTimeout,
+		RequestTimeout: n.options.HTTPClientRequestTimeout,
+		TLS:            n.clientTLS.Config,
+		Logger:         n.logger,
+	}
+}
+
+func (n *NSQD) statsdConfig() statsd.Config {
+	return statsd.Config{
+		Address:          n.options.StatsdAddress,
+		Prefix:           n.statsdPrefix(),
+		Interval:         n.options.StatsdInterval,
+		PacketSize:       n.options.StatsdUDPPacketSize,
+		ExcludeEphemeral: n.options.StatsdExcludeEphemeral,
+	}
+}
+
+// pushStats is the part that pushes to statsd.
+func (n *NSQD) pushStats(snapshot func(memory bool) api.Stats) func(context.Context) error {
+	return func(ctx context.Context) error {
+		statsd.Loop(ctx, n.statsdConfig(), func() api.Stats { return snapshot(n.options.StatsdMemStats) }, n.logger)
+		return nil
+	}
+}
+
 func (n *NSQD) clientConfig() httpx.ClientConfig {
 	return httpx.ClientConfig{
+		TLS:            n.clientTLS.Config(),
 		ConnectTimeout: n.options.HTTPClientConnectTimeout,
 		RequestTimeout: n.options.HTTPClientRequestTimeout,
 		MaxResponse:    n.options.MaxBodySize,
@@ -164,5 +233,6 @@ func (n *NSQD) limits() session.Limits {
 		MaxDeflateLevel:        o.MaxDeflateLevel,
 		TopologyRegion:         o.TopologyRegion,
 		TopologyZone:           o.TopologyZone,
+		TopologyAware:          slices.Contains(o.Experiments, ExperimentTopologyAware),
 	}
 }

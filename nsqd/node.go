@@ -3,13 +3,11 @@ package nsqd
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"strconv"
-	"strings"
 
 	"nsq/internal/api"
 	"nsq/internal/options"
+	"nsq/internal/statsd"
 	"nsq/internal/version"
 	"nsq/nsqd/httpd"
 )
@@ -21,6 +19,7 @@ const (
 	keyBroadcastTCPPort  = "broadcast_tcp_port"
 	keyBroadcastHTTPPort = "broadcast_http_port"
 	keyStatsdPrefix      = "statsd_prefix"
+	keyTLSRequired       = "tls_required"
 )
 
 func (n *NSQD) httpConfig() httpd.Config {
@@ -35,7 +34,17 @@ func (n *NSQD) httpConfig() httpd.Config {
 		MaxBodySize:   n.options.MaxBodySize,
 		MaxReqTimeout: n.options.MaxReqTimeout,
 		StartTime:     n.started,
+		TLSRequired:   n.tlsRequirement() == options.TLSRequiredEverywhere,
+		HTTPSPort:     n.httpsPort,
 	}
+}
+
+// httpsPort is where HTTPS is served, 0 where it is not.
+func (n *NSQD) httpsPort() int {
+	if n.httpsListener == nil {
+		return 0
+	}
+	return port(n.httpsListener.Addr())
 }
 
 // info is what /info tells.
@@ -76,23 +85,16 @@ func (n *NSQD) setting(key string) (any, bool) {
 		return n.announcedPort(n.options.BroadcastHTTPPort, n.httpListener), true
 	case keyStatsdPrefix:
 		return n.statsdPrefix(), true
+	case keyTLSRequired:
+		return int(n.tlsRequirement()), true
 	}
 	return n.table.Get(key)
 }
 
-// statsdPrefix is the configured prefix with the host key in place of each %s, and ends with a dot
-// if there is any.
-//
-// Source: nsqd-http spec, section 16.
+// statsdPrefix is the prefix in effect: with the host key, and ending with a dot if there is any.
 func (n *NSQD) statsdPrefix() string {
 	httpPort := n.announcedPort(n.options.BroadcastHTTPPort, n.httpListener)
-	host := net.JoinHostPort(n.options.BroadcastAddress, strconv.Itoa(httpPort))
-	key := strings.NewReplacer(".", "_", ":", "_").Replace(host)
-	prefix := strings.ReplaceAll(n.options.StatsdPrefix, "%s", key)
-	if prefix != "" && !strings.HasSuffix(prefix, ".") {
-		prefix += "."
-	}
-	return prefix
+	return statsd.Prefix(n.options.StatsdPrefix, statsd.HostKey(n.options.BroadcastAddress, httpPort))
 }
 
 // changeSetting gives an option a new value, which takes effect at once and is not kept.

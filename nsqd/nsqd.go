@@ -12,13 +12,16 @@ import (
 	"sync"
 	"time"
 
+	"nsq/internal/auth"
 	"nsq/internal/httpx"
 	"nsq/internal/log"
 	"nsq/internal/netserver"
 	"nsq/internal/options"
 	"nsq/internal/protocol"
+	"nsq/internal/quantile"
 	"nsq/internal/run"
 	"nsq/internal/statefile"
+	"nsq/internal/tlsconf"
 	"nsq/internal/version"
 	"nsq/nsqd/announce"
 	"nsq/nsqd/broker"
@@ -39,9 +42,14 @@ type NSQD struct {
 
 	settings sync.RWMutex // guards those options that /config can change
 
-	folder       *statefile.Lock
-	tcpListener  net.Listener
-	httpListener net.Listener // nil without one
+	folder        *statefile.Lock
+	tls           *tlsconf.Server // nil without a certificate
+	clientTLS     *tlsconf.Client
+	auth          *auth.Client // nil where clients need no AUTH
+	latency       *quantile.Plan
+	tcpListener   net.Listener
+	httpListener  net.Listener // nil without one
+	httpsListener net.Listener // nil without one
 
 	// Made at the beginning of Run.
 	broker    *broker.Broker
@@ -67,7 +75,15 @@ func (n *NSQD) take() (err error) {
 	if err := n.options.Validate(); err != nil {
 		return err
 	}
-	if err := unavailable(n.options); err != nil {
+	if err := n.takeCertificates(); err != nil {
+		return err
+	}
+	if len(n.options.AuthHTTPAddresses) > 0 {
+		if n.auth, err = auth.NewClient(n.authConfig()); err != nil {
+			return err
+		}
+	}
+	if n.latency, err = quantile.NewPlan(n.options.E2EProcessingLatencyPercentiles, n.options.E2EProcessingLatencyWindowTime); err != nil {
 		return err
 	}
 	n.logger.Infof("%s", version.Line("nsqd"))
@@ -78,23 +94,34 @@ func (n *NSQD) take() (err error) {
 	if n.tcpListener, err = netserver.Listen(n.options.TCPAddress); err != nil {
 		return err
 	}
-	if n.options.HTTPAddress == "" {
-		return nil
+	if n.options.HTTPAddress != "" {
+		if n.httpListener, err = netserver.Listen(n.options.HTTPAddress); err != nil {
+			return err
+		}
 	}
-	n.httpListener, err = netserver.Listen(n.options.HTTPAddress)
+	if n.options.HTTPSAddress != "" && n.tls != nil {
+		n.httpsListener, err = netserver.Listen(n.options.HTTPSAddress)
+	}
 	return err
 }
 
 // Close lets go of what New took, for a daemon that is not run.
 func (n *NSQD) Close() error {
-	var failed error
-	for _, listener := range []net.Listener{n.tcpListener, n.httpListener} {
-		if listener != nil {
-			failed = errors.Join(failed, listener.Close())
-		}
+	failed := n.closeListeners()
+	if n.auth != nil {
+		n.auth.Close()
 	}
 	if n.folder != nil {
 		failed = errors.Join(failed, n.folder.Unlock())
+	}
+	return failed
+}
+
+func (n *NSQD) closeListeners() (failed error) {
+	for _, listener := range []net.Listener{n.tcpListener, n.httpListener, n.httpsListener} {
+		if listener != nil {
+			failed = errors.Join(failed, listener.Close())
+		}
 	}
 	return failed
 }
@@ -122,22 +149,53 @@ func (n *NSQD) Run(ctx context.Context) error {
 	}()
 	n.client = httpx.NewClient(n.clientConfig())
 	defer n.client.Close()
+	if n.auth != nil {
+		defer n.auth.Close()
+	}
 	n.announcer = announce.New(n.announceConfig())
 	var err error
 	if n.broker, err = broker.New(n.brokerConfig()); err != nil {
-		return errors.Join(err, n.tcpListener.Close(), closeIfAny(n.httpListener))
+		return errors.Join(err, n.closeListeners())
 	}
-	n.sessions = session.NewServer(session.Config{Broker: n.broker, Limits: n.limits(), Logger: n.logger})
+	n.sessions = session.NewServer(n.sessionConfig(ctx))
+	front := httpd.New(n.httpConfig())
 
 	parts := run.NewGroup(ctx) // they stop in the opposite order
 	parts.Go(n.announcer.Run)
 	parts.Go(n.closeBroker)
+	if n.options.StatsdAddress != "" {
+		parts.Go(n.pushStats(front.Stats))
+	}
+	if n.httpsListener != nil {
+		parts.Go(n.serve(httpx.NewTLSServer(n.httpsListener, n.tlsConfig(), front.Handler(), n.logger, "HTTPS")))
+	}
 	if n.httpListener != nil {
-		api := httpd.New(n.httpConfig())
-		parts.Go(n.serve(httpx.NewServer(n.httpListener, api.Handler(), n.logger, "HTTP")))
+		parts.Go(n.serve(httpx.NewServer(n.httpListener, front.Handler(), n.logger, "HTTP")))
 	}
 	parts.Go(n.serve(netserver.New(n.tcpListener, n.tcpConfig())))
+	parts.Go(n.quiesce)
 	return parts.Wait()
+}
+
+// quiesce is the part that ends deliveries when its turn to stop comes.
+func (n *NSQD) quiesce(ctx context.Context) error {
+	<-ctx.Done()
+	n.broker.Quiesce()
+	return nil
+}
+
+// Reload reads the certificates again. What cannot be read is logged, and what was there before
+// stays in use.
+func (n *NSQD) Reload() {
+	err := n.clientTLS.Reload()
+	if n.tls != nil {
+		err = errors.Join(n.tls.Reload(), err)
+	}
+	if err != nil {
+		n.logger.Errorf("failed to reload certificates - %s", err)
+		return
+	}
+	n.logger.Infof("certificates reloaded")
 }
 
 // closeBroker is the part that closes the broker when its turn to stop comes.
@@ -180,17 +238,23 @@ func (n *NSQD) serve(s server) func(context.Context) error {
 	}
 }
 
-func closeIfAny(listener net.Listener) error {
-	if listener == nil {
-		return nil
+func (n *NSQD) sessionConfig(ctx context.Context) session.Config {
+	return session.Config{
+		Context:     ctx,
+		Broker:      n.broker,
+		Limits:      n.limits(),
+		TLS:         n.tlsConfig(),
+		TLSRequired: n.tlsRequirement() != options.TLSNotRequired,
+		Auth:        n.auth,
+		Logger:      n.logger,
 	}
-	return listener.Close()
 }
 
 func (n *NSQD) tcpConfig() netserver.Config {
 	return netserver.Config{
 		Protocols: map[string]func(net.Conn){protocol.Magic: n.sessions.Serve},
 		Reject:    protocol.AppendFrame(nil, protocol.FrameError, protocol.FaultBadProtocol.With().Error()),
+		MaxConns:  n.options.MaxConnections,
 		Log:       n.logger,
 	}
 }

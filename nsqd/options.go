@@ -75,6 +75,7 @@ type Options struct {
 	MinOutputBufferTimeout time.Duration // least that a client may ask for
 	OutputBufferTimeout    time.Duration // flush interval unless the client asks otherwise; 0 or less: no timed flush
 	MaxChannelConsumers    int           // consumers of a channel; 0: no limit
+	MaxConnections         int           // TCP connections at a time; 0: no limit
 
 	// Statsd.
 
@@ -109,7 +110,7 @@ type Options struct {
 // address is empty and the node id -1, which Validate refuses unless it was set.
 func NewOptions() *Options {
 	o := &Options{
-		Logging: options.Logging{LogLevel: log.Info, LogPrefix: "[nsqd] "},
+		Logging: options.DefaultLogging(log.Info, "[nsqd] "),
 		NodeID:  -1,
 
 		TCPAddress:               "0.0.0.0:4150",

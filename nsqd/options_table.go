@@ -138,6 +138,8 @@ func (o *Options) clientRows() []options.Option {
 			Help: "time between flushes, unless the client asks otherwise; 0 for no timed flush"},
 		{Flag: "max-channel-consumers", Value: options.Int(&o.MaxChannelConsumers, 0, options.NoLimit),
 			Help: "consumers that a channel may have; 0 for no limit"},
+		{Flag: "max-connections", Value: options.Int(&o.MaxConnections, 0, options.NoLimit),
+			Help: "TCP connections that may be open at a time; 0 for no limit"},
 	}
 }
 
@@ -151,8 +153,8 @@ func (o *Options) statsdRows() []options.Option {
 			Help: "time between pushes"},
 		{Flag: "statsd-mem-stats", Value: options.Bool(&o.StatsdMemStats),
 			Help: "push figures of memory and garbage collection too"},
-		{Flag: "statsd-udp-packet-size", Value: options.Int(&o.StatsdUDPPacketSize, 1, maxUDPPayload),
-			Help: "most bytes of a datagram"},
+		{Flag: "statsd-udp-packet-size", Value: options.Int(&o.StatsdUDPPacketSize, math.MinInt32, maxUDPPayload),
+			Help: "most bytes of a datagram; 0 or less for 4096"},
 		{Flag: "statsd-exclude-ephemeral", Value: options.Bool(&o.StatsdExcludeEphemeral),
 			Help: "leave out ephemeral topics and channels"},
 	}

@@ -81,7 +81,7 @@ var specified = []row{
 	{"tls-client-auth-policy", "tls_client_auth_policy", "string", `""`},
 	{"tls-root-ca-file", "tls_root_ca_file", "string", `""`},
 	{"tls-required", "tls_required", "requirement", "0"},
-	{"tls-min-version", "tls_min_version", "version", "769"},
+	{"tls-min-version", "tls_min_version", "version", "771"},
 	{"deflate", "deflate", "bool", "true"},
 	{"max-deflate-level", "max_deflate_level", "int", "6"},
 	{"snappy", "snappy", "bool", "true"},
@@ -92,6 +92,8 @@ var specified = []row{
 // ours are the options that NSQ did not have.
 var ours = []row{
 	{"config-strict", "", "bool", ""},
+	{"log-format", "log_format", "string", `"text"`},
+	{"max-connections", "max_connections", "int", "0"},
 }
 
 // The table is that of the spec and our additions: names, keys, types, defaults, nothing else.
@@ -152,7 +154,7 @@ func TestTableFields(t *testing.T) {
 		"string": "x", "int": "7", "duration": "7ms", "level": "fatal", "float": "0.7", "requirement": "true", "version": "tls1.3",
 	}
 	set := map[string]string{} // field to flag
-	for _, r := range specified {
+	for _, r := range append(specified, ours...) {
 		if r.Key == "" {
 			continue
 		}
@@ -297,7 +299,7 @@ func TestValidate(t *testing.T) {
 		{"statsd-interval 0 with an address", func(o *Options) { o.StatsdInterval, o.StatsdAddress = 0, "h:1" },
 			"--statsd-interval must be more than 0 with a statsd address, is 0s"},
 		{"statsd-interval negative", func(o *Options) { o.StatsdInterval = -time.Second }, "--statsd-interval must be at least 0s, is -1s"},
-		{"statsd-udp-packet-size", func(o *Options) { o.StatsdUDPPacketSize = 65508 }, "--statsd-udp-packet-size must be [1,65507], is 65508"},
+		{"statsd-udp-packet-size", func(o *Options) { o.StatsdUDPPacketSize = 65508 }, "--statsd-udp-packet-size must be [-2147483648,65507], is 65508"},
 		{"broadcast-tcp-port -1", func(o *Options) { o.BroadcastTCPPort = -1 }, "--broadcast-tcp-port must be [0,65535], is -1"},
 		{"broadcast-http-port 65535", func(o *Options) { o.BroadcastHTTPPort = 65535 }, ""},
 		{"broadcast-http-port 65536", func(o *Options) { o.BroadcastHTTPPort = 65536 }, "--broadcast-http-port must be [0,65535], is 65536"},

@@ -27,7 +27,7 @@ type Options struct {
 // host name; nsqd then complains in its log and works without asking this nsqlookupd for channels.
 func NewOptions() *Options {
 	o := &Options{
-		Logging:                 options.Logging{LogLevel: log.Info, LogPrefix: "[nsqlookupd] "},
+		Logging:                 options.DefaultLogging(log.Info, "[nsqlookupd] "),
 		TCPAddress:              "0.0.0.0:4160",
 		HTTPAddress:             "0.0.0.0:4161",
 		InactiveProducerTimeout: 5 * time.Minute,

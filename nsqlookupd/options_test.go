@@ -22,6 +22,7 @@ func TestOptionsAreAsSpecified(t *testing.T) {
 		{"version", "", "bool", ""},
 		{"log-level", "log_level", "level", "2"},
 		{"log-prefix", "log_prefix", "string", `"[nsqlookupd] "`},
+		{"log-format", "log_format", "string", `"text"`},
 		{"verbose", "", "bool", ""},
 		{"tcp-address", "tcp_address", "string", `"0.0.0.0:4160"`},
 		{"http-address", "http_address", "string", `"0.0.0.0:4161"`},

@@ -33,7 +33,7 @@ type ports struct{ TCP, HTTP int }
 
 func newOptions() *clusterOptions {
 	return &clusterOptions{
-		Logging:  options.Logging{LogLevel: log.Warn, LogPrefix: "[nsq_cluster] "},
+		Logging:  options.DefaultLogging(log.Warn, "[nsq_cluster] "),
 		Address:  "127.0.0.1",
 		Data:     "data/cluster",
 		NSQDs:    1,

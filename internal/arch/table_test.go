@@ -47,6 +47,27 @@ var table = []pkg{
 		"internal/protocol": "which names are ephemeral",
 	}},
 
+	// What the utilities share: each is one job of a client, and knows no utility.
+	{"internal/clientopt", nil},
+	{"internal/consume", reasons{
+		"internal/api":       "JSON of a look-up",
+		"internal/clientopt": "options of the client",
+		"internal/discover":  "all nsqlookupds are asked at once",
+		"internal/protocol":  "the name of the dead-letter topic is checked",
+		"internal/utility":   "flags that may be repeated",
+	}},
+	{"internal/destination", nil},
+	{"internal/discover", reasons{
+		"internal/api":      "JSON of the answers",
+		"internal/httpx":    "daemons are asked over HTTP",
+		"internal/lookup":   "the look-up of a topic",
+		"internal/protocol": "names that a nsqlookupd answers are checked",
+	}},
+	{"internal/latency", nil},
+	{"internal/pace", nil},
+	{"internal/progress", nil},
+	{"internal/utility", nil},
+
 	// Tests of whole programs, and what they share.
 	{"internal/e2e", nil},
 	{"internal/testutil", nil},
@@ -67,6 +88,7 @@ var table = []pkg{
 		"internal/api":      "JSON of the answers",
 		"internal/httpx":    "routes, parameters, answers",
 		"internal/protocol": "names and the MPUB body",
+		"internal/quantile": "latencies in the statistics",
 		"nsqd/broker":       "a request becomes a call of the broker",
 	}},
 	{"nsqd/session", reasons{
@@ -119,6 +141,27 @@ var table = []pkg{
 		"nsqd":             "one of the daemons",
 		"nsqlookupd":       "one of the daemons",
 	}},
+
+	// Utilities: a main is a table of flags and utility.Main, beside the few files that do the work.
+	{"apps/nsq_stat", reasons{
+		"internal/api":      "statistics of a nsqd",
+		"internal/discover": "which nsqd have the topic; all are asked at once",
+		"internal/httpx":    "daemons are asked over HTTP",
+		"internal/utility":  "main",
+	}},
+	{"apps/nsq_tail", reasons{
+		"internal/consume":  "flags, consumers and their stop",
+		"internal/protocol": "which names are ephemeral",
+		"internal/utility":  "main",
+	}},
+	{"apps/to_nsq", reasons{
+		"internal/clientopt":   "options of the client",
+		"internal/destination": "which nsqd gets the next batch",
+		"internal/pace":        "--rate",
+		"internal/progress":    "what a terminal shows",
+		"internal/protocol":    "the topic is checked before it is sent",
+		"internal/utility":     "main",
+	}},
 }
 
 // outside says which package alone may import a module of others: what we rely on has one place
@@ -129,4 +172,9 @@ var outside = map[string]reasons{
 	"github.com/julienschmidt/httprouter": {"internal/httpx": "routes", "nsqd/httpd": "type of the path parameters", "nsqlookupd": "type of the path parameters"},
 	"github.com/klauspost/compress":       {"nsqd/session": "deflate and snappy"},
 	"github.com/nsqio/go-diskqueue":       {"internal/diskq": "the files of NSQ 1.3"},
+	"github.com/nsqio/go-nsq": {
+		"internal/clientopt": "its options", "internal/consume": "its consumer",
+		"apps/nsq_tail": "messages", "apps/to_nsq": "its producer",
+		"apps/nsq_to_file": "messages", "apps/nsq_to_http": "messages", "apps/nsq_to_nsq": "messages, and its producer",
+	},
 }

@@ -191,6 +191,7 @@ func TestTombstone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// On a machine that took so long for the answers they may be from after its end.
 	if time.Since(start) < 2*time.Second && (!got["hidden"] || got["seen"] || len(hidden) != 0) || len(seen) != 1 {
 		t.Errorf("tombstones %v; nodes %q for the hidden topic, %q for the other", got, hidden, seen)
 	}

@@ -1,4 +1,5 @@
-// Package log writes the daemons' log lines: prefix, local time with microseconds, level, text.
+// Package log writes the daemons' log: lines of prefix, local time with microseconds, level and text,
+// or JSON objects with time, level and msg.
 //
 // A line that is not going to be written costs one atomic load: hot paths ask Enabled before they
 // build arguments. All methods may be called from any goroutine.
@@ -7,8 +8,10 @@
 package log
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -36,6 +39,15 @@ var levels = map[Level]struct{ name, word string }{
 	Fatal: {"fatal", "FATAL"},
 }
 
+// structured are the levels of JSON objects, ordered as ours.
+var structured = map[Level]slog.Level{
+	Debug: slog.LevelDebug,
+	Info:  slog.LevelInfo,
+	Warn:  slog.LevelWarn,
+	Error: slog.LevelError,
+	Fatal: slog.LevelError + 4,
+}
+
 // String is the name used in configuration.
 func (l Level) String() string { return levels[l].name }
 
@@ -53,6 +65,7 @@ func ParseLevel(name string) (Level, error) {
 type Logger struct {
 	prefix string
 	level  atomic.Int32
+	json   slog.Handler // nil for text
 
 	mu  sync.Mutex // one line at a time
 	out io.Writer
@@ -63,6 +76,25 @@ type Logger struct {
 func New(out io.Writer, prefix string, level Level) *Logger {
 	l := &Logger{prefix: prefix, out: out}
 	l.level.Store(int32(level))
+	return l
+}
+
+// NewJSON returns a logger that writes an object a line: time, level (as in text) and msg.
+func NewJSON(out io.Writer, level Level) *Logger {
+	l := New(out, "", level)
+	l.json = slog.NewJSONHandler(out, &slog.HandlerOptions{
+		Level: slog.LevelDebug, // ours has decided by then
+		ReplaceAttr: func(_ []string, attribute slog.Attr) slog.Attr {
+			if weight, ok := attribute.Value.Any().(slog.Level); ok && attribute.Key == slog.LevelKey {
+				for level, same := range structured {
+					if same == weight {
+						return slog.String(slog.LevelKey, levels[level].word)
+					}
+				}
+			}
+			return attribute
+		},
+	})
 	return l
 }
 
@@ -81,6 +113,11 @@ func (l *Logger) Enabled(level Level) bool { return level >= l.Level() }
 // Logf writes a line at the given level. The text is formatted as by fmt.Sprintf.
 func (l *Logger) Logf(level Level, format string, args ...any) {
 	if !l.Enabled(level) || l.out == nil {
+		return
+	}
+	if l.json != nil {
+		// Where the log itself fails there is nobody left to tell.
+		_ = l.json.Handle(context.Background(), slog.NewRecord(time.Now(), structured[level], fmt.Sprintf(format, args...), 0))
 		return
 	}
 	l.mu.Lock()

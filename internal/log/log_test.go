@@ -2,6 +2,7 @@ package log
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
@@ -190,4 +191,35 @@ type writes struct {
 func (w *writes) Write(p []byte) (int, error) {
 	w.chunks = append(w.chunks, string(p))
 	return len(p), w.err
+}
+
+// As JSON a message is one object a line with time, level word and text, whatever the text contains;
+// levels are filtered as in text.
+func TestJSON(t *testing.T) {
+	for _, level := range allLevels {
+		var out bytes.Buffer
+		l := NewJSON(&out, Debug)
+		before := time.Now()
+		l.Logf(level, "a %q\nb", "c")
+		var object struct {
+			Time  time.Time
+			Level string
+			Msg   string
+		}
+		decoder := json.NewDecoder(&out)
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&object); err != nil {
+			t.Fatal(err)
+		}
+		if object.Level != levels[level].word || object.Msg != "a \"c\"\nb" || object.Time.Before(before) || object.Time.After(time.Now()) {
+			t.Errorf("%s: %+v", level, object)
+		}
+	}
+	var out bytes.Buffer
+	l := NewJSON(&out, Warn)
+	l.Infof("no")
+	l.Warnf("yes")
+	if strings.Count(out.String(), "\n") != 1 || strings.Contains(out.String(), "no\"") {
+		t.Errorf("at level warn: %q", &out)
+	}
 }

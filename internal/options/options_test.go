@@ -33,7 +33,7 @@ type settings struct {
 
 func newSettings() *settings {
 	return &settings{
-		Logging:  Logging{LogLevel: log.Info, LogPrefix: "[prog] "},
+		Logging:  DefaultLogging(log.Info, "[prog] "),
 		ID:       617,
 		Timeout:  time.Minute,
 		Snappy:   true,
@@ -298,8 +298,8 @@ func TestHelp(t *testing.T) {
 			"  -tcp-address string\n    \thost:port (default \"0.0.0.0:4150\")\n",
 			"  -lookupd-tcp-address string\n    \tpeer\n",
 			"  -tls-required\n    \tdemand\n",
-			"  -tls-min-version version\n    \tversion (default tls1.0)\n",
-			"  -log-prefix string\n    \ttext at the start of every log line (default \"[prog] \")\n",
+			"  -tls-min-version version\n    \tversion (default tls1.2)\n",
+			"  -log-prefix string\n    \ttext at the start of every log line; it has no place in JSON (default \"[prog] \")\n",
 		} {
 			if !strings.Contains(stderr, want) {
 				t.Errorf("%s: help has no %q in\n%s", arg, want, stderr)
@@ -336,7 +336,7 @@ func TestGet(t *testing.T) {
 		{"log_level", "2"},
 		{"log_prefix", `"[prog] "`},
 		{"tls_required", "2"},
-		{"tls_min_version", "769"},
+		{"tls_min_version", "771"},
 	}
 	for _, test := range tests {
 		v, ok := s.table().Get(test.key)
@@ -463,7 +463,7 @@ func TestValidate(t *testing.T) {
 // The logger follows level and prefix.
 func TestLogger(t *testing.T) {
 	var out strings.Builder
-	l := Logging{LogLevel: log.Warn, LogPrefix: "[x] "}
+	l := DefaultLogging(log.Warn, "[x] ")
 	logger := l.Logger(&out)
 	logger.Infof("quiet")
 	logger.Warnf("loud")

@@ -57,8 +57,9 @@ func TLSRequired(at *TLSRequirement) Value {
 // TLSVersion is a version of TLS by its number on the wire, which /config/tls_min_version answers.
 type TLSVersion uint16
 
-// DefaultTLSVersion is what the empty text means.
-const DefaultTLSVersion TLSVersion = tls.VersionTLS10
+// DefaultTLSVersion is what the empty text means. Older versions are there for those who ask for
+// them.
+const DefaultTLSVersion TLSVersion = tls.VersionTLS12
 
 // tlsVersions lists the versions by name.
 var tlsVersions = map[string]TLSVersion{

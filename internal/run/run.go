@@ -38,12 +38,18 @@ type Daemon interface {
 	Run(ctx context.Context) error
 }
 
+// Reloader is a Daemon that can read its files again while it runs. Reload is called by one goroutine
+// at a time.
+type Reloader interface {
+	Reload()
+}
+
 // Main makes the process the daemon that create returns for the settings of the command line. It
 // does not return: the process exits with code 0 after a clean stop, 1 on failure, 2 for a wrong
 // command line.
 //
 // SIGINT and SIGTERM stop the daemon, at any moment since the start of the process; when one comes
-// again it hurries. SIGHUP is ignored. As a Windows service it obeys Stop and Shutdown.
+// again it hurries. SIGHUP makes a Reloader reload, and nothing else of any other daemon. As a Windows service it obeys Stop and Shutdown.
 func Main[O Options, D Daemon](opts O, create func(O, *log.Logger) (D, error)) {
 	table := opts.Table()
 	p := newProcess(table.Program(), os.Stderr)
@@ -61,6 +67,9 @@ func Main[O Options, D Daemon](opts O, create func(O, *log.Logger) (D, error)) {
 		if err != nil {
 			return nil, fmt.Errorf("failed to instantiate %s - %w", table.Program(), err)
 		}
+		if r, ok := any(daemon).(Reloader); ok {
+			p.reloader.Store(&r)
+		}
 		return daemon, nil
 	}))
 }
@@ -77,6 +86,8 @@ func instantiate[O Options, D Daemon](opts O, logger *log.Logger, create func(O,
 type process struct {
 	fatal  *log.Logger                // with the fixed prefix, which no setting can change
 	logger atomic.Pointer[log.Logger] // fatal until there are settings
+
+	reloader atomic.Pointer[Reloader] // nil until there is a daemon, or where it has nothing to reload
 }
 
 func newProcess(name string, stderr io.Writer) *process {
@@ -109,7 +120,7 @@ func (p *process) obey(signals <-chan os.Signal, stop, hurry func()) {
 	for sig := range signals {
 		switch {
 		case sig == syscall.SIGHUP:
-			p.logger.Load().Infof("received %v, ignored: settings are read at start only", sig)
+			p.reload(sig)
 		case !stopping:
 			p.logger.Load().Infof("received %v, stopping", sig)
 			stopping = true
@@ -119,6 +130,16 @@ func (p *process) obey(signals <-chan os.Signal, stop, hurry func()) {
 			hurry()
 		}
 	}
+}
+
+func (p *process) reload(sig os.Signal) {
+	r := p.reloader.Load()
+	if r == nil {
+		p.logger.Load().Infof("received %v, ignored: there is nothing to read again", sig)
+		return
+	}
+	p.logger.Load().Infof("received %v, reading certificates again", sig)
+	(*r).Reload()
 }
 
 // exitCode says on stderr why the program ended, unless that was done, and returns its code.

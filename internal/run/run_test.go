@@ -40,7 +40,7 @@ type childOptions struct {
 }
 
 func newChildOptions() *childOptions {
-	return &childOptions{Logging: options.Logging{LogLevel: log.Info, LogPrefix: "[child] "}}
+	return &childOptions{Logging: options.DefaultLogging(log.Info, "[child] ")}
 }
 
 func (o *childOptions) Table() *options.Table {
@@ -219,12 +219,12 @@ func TestHangupIsIgnored(t *testing.T) {
 	d := start(t, "--mode=hurried")
 	d.says("serving")
 	d.signal(syscall.SIGHUP)
-	d.logs("[child] INFO: received hangup, ignored: settings are read at start only")
+	d.logs("[child] INFO: received hangup, ignored: there is nothing to read again")
 	d.signal(syscall.SIGTERM)
 	d.logs("[child] INFO: received terminated, stopping")
 	d.says("stopping")
 	d.signal(syscall.SIGHUP)
-	d.logs("[child] INFO: received hangup, ignored: settings are read at start only")
+	d.logs("[child] INFO: received hangup, ignored: there is nothing to read again")
 	d.signal(syscall.SIGTERM)
 	d.logs("[child] INFO: received terminated while stopping, making haste")
 	d.says("hurrying")

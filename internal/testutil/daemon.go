@@ -14,8 +14,8 @@ import (
 const shownLog = 8 << 10
 
 // Daemon is a nsqd or nsqlookupd that a test runs, in one process after the other. It belongs to the
-// goroutine of the test. When the test ends its process is killed, and if the test failed its log is
-// shown.
+// goroutine of the test. When the test ends its process is killed. A panic or a data race in the log
+// fails the test, and if it failed the log is shown.
 type Daemon struct {
 	TCP, HTTP string // where it serves, host:port; kept by Restart
 
@@ -57,9 +57,18 @@ func (d *Daemon) launch() {
 	d.runs = append(d.runs, run)
 }
 
+// gravest is what no daemon may ever log.
+var gravest = regexp.MustCompile(`.*(panic - |panic: |DATA RACE).*`)
+
 func (d *Daemon) cleanUp() {
 	if err := d.run().kill(); err != nil {
 		d.t.Errorf("kill %s: %v", d.name, err)
+	}
+	for _, run := range d.runs {
+		log, _ := run.text()
+		if grave := gravest.FindString(log); grave != "" {
+			d.t.Errorf("%s has logged %q", d.name, grave)
+		}
 	}
 	if !d.t.Failed() {
 		return

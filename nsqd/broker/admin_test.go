@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -36,7 +37,7 @@ func TestPauseChannel(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		want := ChannelStats{Name: "ch", Depth: 5, DeferredCount: 1, MessageCount: 6, RequeueCount: 2, TimeoutCount: 1, FromMemory: [proximities]uint64{3}, ClientCount: 1, Paused: true}
-		if got := stats(t, b, "t", "ch"); got != want || len(c.deliveries()) != 3 {
+		if got := stats(t, b, "t", "ch"); !reflect.DeepEqual(got, want) || len(c.deliveries()) != 3 {
 			t.Fatalf("paused: %+v, %d delivered; want %+v", got, len(c.deliveries()), want)
 		}
 		if err := c.sub.channel.Unpause(); err != nil {

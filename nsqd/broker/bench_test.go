@@ -46,7 +46,7 @@ func BenchmarkFlightDeliverFinish(b *testing.B) {
 	b.ReportAllocs()
 	for n := 0; n < b.N; n += batchSize {
 		f.deliver(batch, int64(n), 1000)
-		if finished, _ := f.finish(ids); finished != batchSize {
+		if finished, _ := f.finish(ids, nil); finished != batchSize {
 			b.Fatal(finished)
 		}
 	}

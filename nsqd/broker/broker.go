@@ -26,6 +26,7 @@ import (
 
 	"nsq/internal/log"
 	"nsq/internal/protocol"
+	"nsq/internal/quantile"
 )
 
 var (
@@ -59,6 +60,8 @@ type Config struct {
 	KnownChannelsWait time.Duration
 	// Changed is called after a topic or channel came or went. It must not block.
 	Changed func()
+	// Latency measures the time from the publishing of a message to its FIN; nil does not.
+	Latency *quantile.Plan
 	Now     func() time.Time // nil is time.Now
 	Logger  *log.Logger
 }
@@ -71,6 +74,7 @@ type Broker struct {
 	scan     *scanner
 	metadata metadata
 
+	quiet        atomic.Bool // nothing is delivered any more
 	channelCount atomic.Int64
 	generations  atomic.Uint64 // topics and channels made so far
 
@@ -219,6 +223,10 @@ func (b *Broker) deleteTopic(t *Topic, unused bool) error {
 	}
 	return errors.Join(err, b.save())
 }
+
+// Quiesce ends all deliveries: what the first connections to be closed give back is not to go to
+// those that are closed next.
+func (b *Broker) Quiesce() { b.quiet.Store(true) }
 
 // Close moves everything that memory holds to the store and closes it: first the publishers and
 // consumers are refused, then the scan ends, then each topic and its channels are written out. The sessions

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"nsq/internal/protocol"
+	"nsq/internal/quantile"
 )
 
 // deliveryBatch is the most messages that a subscription takes at a time.
@@ -25,6 +26,7 @@ type Channel struct {
 	deferred   deferred
 	delays     delays // when the deferred messages that the overflow holds are due
 	entry      scanEntry
+	latency    *quantile.Window // from publish to FIN; nil where that is not measured
 
 	messageCount atomic.Uint64
 	requeueCount atomic.Uint64
@@ -42,7 +44,7 @@ type Channel struct {
 
 func newChannel(t *Topic, name string) (*Channel, error) {
 	config := &t.broker.config
-	c := &Channel{topic: t, name: name, ephemeral: protocol.IsEphemeral(name), generation: t.broker.generations.Add(1)}
+	c := &Channel{topic: t, name: name, ephemeral: protocol.IsEphemeral(name), generation: t.broker.generations.Add(1), latency: config.Latency.NewWindow()}
 	c.entry = scanEntry{index: -1, channel: c}
 	c.entry.registered.Store(never)
 	over, err := config.Store.OpenQueue(t.name, name)

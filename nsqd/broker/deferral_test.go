@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -26,7 +27,7 @@ func TestDeferredPublish(t *testing.T) {
 			publish(t, topic, "0")
 			synctest.Wait()
 			want := ChannelStats{Name: "x", DeferredCount: 4, MessageCount: 5, InFlightCount: 1, FromMemory: [proximities]uint64{uint64(min(size, 1))}, ClientCount: 1}
-			if got := stats(t, b, "t", "x"); got != want {
+			if got := stats(t, b, "t", "x"); !reflect.DeepEqual(got, want) {
 				t.Fatalf("deferred: %+v, want %+v", got, want)
 			}
 			if got := b.Stats("t", "")[0]; got.MessageCount != 5 || got.Depth != 0 || got.BackendDepth != 0 {

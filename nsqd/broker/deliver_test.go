@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -28,7 +29,7 @@ func TestPublishDeliverFinish(t *testing.T) {
 			t.Fatalf("attempts %d, want 1", d.attempts)
 		}
 		want := ChannelStats{Name: "ch", InFlightCount: 3, MessageCount: 3, FromMemory: [proximities]uint64{3}, ClientCount: 1}
-		if got := stats(t, b, "t", "ch"); got != want {
+		if got := stats(t, b, "t", "ch"); !reflect.DeepEqual(got, want) {
 			t.Fatalf("in flight: %+v, want %+v", got, want)
 		}
 		ids := []protocol.ID{c.deliveries()[0].id, idOf(1), c.deliveries()[1].id, c.deliveries()[0].id}

@@ -68,13 +68,16 @@ func (f *flight) deliver(batch []Message, now, timeout int64) (taken int, due in
 }
 
 // finish takes the messages with these ids out of flight. It returns how many there were, and the
-// ids that were not in flight.
-func (f *flight) finish(ids []protocol.ID) (finished int, missing []protocol.ID) {
+// ids that were not in flight. The timestamps of those that were are appended to stamps unless it is nil.
+func (f *flight) finish(ids []protocol.ID, stamps *[]int64) (finished int, missing []protocol.ID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range ids {
-		if _, ok := f.remove(id); ok {
+		if m, ok := f.remove(id); ok {
 			finished++
+			if stamps != nil {
+				*stamps = append(*stamps, m.timestamp())
+			}
 		} else {
 			missing = append(missing, id)
 		}

@@ -133,7 +133,7 @@ func TestFlightAgainstModel(t *testing.T) {
 						absent = append(absent, idOf(id))
 					}
 				}
-				finished, missing := f.finish(ids)
+				finished, missing := f.finish(ids, nil)
 				if finished != want || !slices.Equal(missing, absent) {
 					t.Fatalf("finished %d, missing %s; want %d, %s", finished, missing, want, absent)
 				}
@@ -219,7 +219,7 @@ func TestFlightKeepsDuplicatesApart(t *testing.T) {
 				copies[id]++
 				total++
 			case op < 8:
-				finished, missing := f.finish([]protocol.ID{idOf(id)})
+				finished, missing := f.finish([]protocol.ID{idOf(id)}, nil)
 				if want := min(copies[id], 1); finished != want || len(missing) != 1-want {
 					t.Fatalf("finish of %d copies: %d, missing %d", copies[id], finished, len(missing))
 				}
@@ -282,7 +282,7 @@ func TestFlightRemovalAmongCollisions(t *testing.T) {
 			}
 			for i := range same {
 				n := same[(first+i)%len(same)]
-				if finished, _ := f.finish([]protocol.ID{idOf(n)}); finished != 1 {
+				if finished, _ := f.finish([]protocol.ID{idOf(n)}, nil); finished != 1 {
 					t.Fatalf("home %d: message %d of %v is not found", start, n, same)
 				}
 				if err := f.verify(); err != nil {

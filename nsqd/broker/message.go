@@ -44,6 +44,9 @@ func (m *Message) id() protocol.ID {
 	return protocol.ID(m.frame()[FrameOverhead-protocol.IDSize:])
 }
 
+// timestamp is when the message was published, in nanoseconds since the Unix epoch.
+func (m *Message) timestamp() int64 { return int64(binary.BigEndian.Uint64(m.record())) }
+
 // Attempts is how often the message has been delivered, this time included.
 func (m *Message) Attempts() uint16 { return m.attempts }
 

@@ -1,5 +1,7 @@
 package broker
 
+import "nsq/internal/quantile"
+
 // TopicStats is a topic at one moment. Counters begin at 0 with the process.
 type TopicStats struct {
 	Name         string
@@ -9,6 +11,7 @@ type TopicStats struct {
 	MessageCount uint64         // messages accepted
 	MessageBytes uint64         // the sum of their bodies
 	Paused       bool
+	Latency      quantile.Result // of all its channels: nanoseconds from publish to FIN
 }
 
 // ChannelStats is a channel at one moment.
@@ -24,6 +27,7 @@ type ChannelStats struct {
 	FromMemory    [proximities]uint64 // messages delivered from memory, by Proximity of the consumer
 	ClientCount   int
 	Paused        bool
+	Latency       quantile.Result // nanoseconds from publish to FIN
 }
 
 // SubscriptionStats is a client of a channel at one moment.
@@ -63,11 +67,14 @@ func (t *Topic) stats(channel string) TopicStats {
 		MessageBytes: t.messageBytes.Load(),
 		Paused:       t.paused.Load(),
 	}
+	windows := make([]*quantile.Window, 0, len(t.Channels()))
 	for _, c := range t.Channels() {
+		windows = append(windows, c.latency)
 		if channel == "" || c.name == channel {
 			stats.Channels = append(stats.Channels, c.stats())
 		}
 	}
+	stats.Latency = quantile.Merge(t.broker.mono(), windows...)
 	return stats
 }
 
@@ -90,6 +97,7 @@ func (c *Channel) stats() ChannelStats {
 		FromMemory:    [proximities]uint64{c.fromMemory[Anywhere].Load(), c.fromMemory[SameRegion].Load(), c.fromMemory[SameZone].Load()},
 		ClientCount:   len(subscriptions),
 		Paused:        c.paused.Load(),
+		Latency:       c.latency.Result(c.topic.broker.mono()),
 	}
 }
 

@@ -109,12 +109,28 @@ func (s *Subscription) SetReady(n int64) {
 
 // Finish ends the messages with these ids. It returns those that could not be, in order.
 func (s *Subscription) Finish(ids []protocol.ID) (failed []protocol.ID) {
-	finished, failed := s.flight.finish(ids)
+	finished, failed := s.finish(ids)
 	s.finishCount.Add(uint64(finished))
 	if finished > 0 {
 		s.windowOpened()
 	}
 	return failed
+}
+
+// finish takes messages out of flight, and measures how long it took from their publishing to now.
+func (s *Subscription) finish(ids []protocol.ID) (finished int, failed []protocol.ID) {
+	c := s.channel
+	if c.latency == nil {
+		return s.flight.finish(ids, nil)
+	}
+	times := make([]int64, 0, len(ids))
+	finished, failed = s.flight.finish(ids, &times)
+	now := c.topic.broker.config.Now()
+	for i := range times {
+		times[i] = max(now.UnixNano()-times[i], 0)
+	}
+	c.latency.Insert(int64(now.Sub(c.topic.broker.start)), times)
+	return finished, failed
 }
 
 // Requeue gives a message back, to be delivered to anyone again: at once, or after a delay. It
@@ -196,7 +212,7 @@ func (s *Subscription) halt() {
 
 // window is how many more messages the client can take now.
 func (s *Subscription) window() int64 {
-	if s.channel.paused.Load() {
+	if s.channel.paused.Load() || s.channel.topic.broker.quiet.Load() {
 		return 0
 	}
 	return s.flight.window()

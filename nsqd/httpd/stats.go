@@ -10,6 +10,7 @@ import (
 
 	"nsq/internal/api"
 	"nsq/internal/httpx"
+	"nsq/internal/quantile"
 	"nsq/internal/version"
 	"nsq/nsqd/broker"
 )
@@ -36,6 +37,10 @@ func (a *API) stats(req *http.Request, _ httprouter.Params) (any, error) {
 	}
 	return statsText(stats, a.config.StartTime), nil
 }
+
+// Stats takes the statistics of all topics and channels, without clients; memory says whether those
+// of the process are among them.
+func (a *API) Stats(memory bool) api.Stats { return a.collect(statsQuery{memory: memory}) }
 
 // collect takes the statistics. Its parts are of slightly different moments.
 func (a *API) collect(query statsQuery) api.Stats {
@@ -106,7 +111,7 @@ func topicStats(topics []broker.TopicStats, withClients bool, clients []api.Clie
 			MessageCount:         t.MessageCount,
 			MessageBytes:         t.MessageBytes,
 			Paused:               t.Paused,
-			E2eProcessingLatency: latency(),
+			E2eProcessingLatency: latency(t.Latency),
 		}
 		for _, c := range t.Channels {
 			channel := channelStats(c)
@@ -135,9 +140,15 @@ func channelStats(c broker.ChannelStats) api.ChannelStats {
 		TimeoutCount:         c.TimeoutCount,
 		ClientCount:          c.ClientCount,
 		Paused:               c.Paused,
-		E2eProcessingLatency: latency(),
+		E2eProcessingLatency: latency(c.Latency),
 	}
 }
 
-// latency is the end-to-end processing latency of a topic or channel: not measured.
-func latency() api.E2eProcessingLatency { return api.E2eProcessingLatency{} }
+// latency is an end-to-end processing latency as it is shown; without percentiles it is not measured.
+func latency(measured quantile.Result) api.E2eProcessingLatency {
+	shown := api.E2eProcessingLatency{Count: measured.Count}
+	for _, p := range measured.Percentiles {
+		shown.Percentiles = append(shown.Percentiles, api.LatencyPercentile{Quantile: p.Quantile, Value: float64(p.Value)})
+	}
+	return shown
+}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"nsq/internal/auth"
 	"nsq/internal/log"
 	"nsq/internal/netserver"
 	"nsq/internal/protocol"
@@ -42,7 +43,10 @@ type client struct {
 	named     atomic.Bool              // IDENTIFY came; written by the read loop
 	consumer  atomic.Pointer[broker.Subscription]
 	tls       atomic.Pointer[tls.ConnectionState] // nil without TLS
-	heartbeat *time.Timer                         // its callback writes the frame
+	rights    atomic.Pointer[auth.Keeper]         // nil without AUTH; written by the read loop
+	permitted permitted
+	heartbeat *time.Timer // its callback writes the frame
+	recheck   *time.Timer // of the rights of a subscription; nil without AUTH
 
 	ending atomic.Bool  // the read loop is closing the connection
 	reason atomic.Value // closeReason: why another part has closed it
@@ -80,6 +84,9 @@ func (c *client) run() {
 func (c *client) end(err error) {
 	c.ending.Store(true)
 	c.heartbeat.Stop()
+	if c.recheck != nil {
+		c.recheck.Stop()
+	}
 
 	var fault *protocol.Error
 	if errors.As(err, &fault) {

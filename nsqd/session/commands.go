@@ -51,6 +51,9 @@ func (c *client) dispatch(cmd *protocol.Command) error {
 	if logger := c.server.config.Logger; logger.Enabled(log.Debug) {
 		logger.Debugf("client(%s) command %q", c.addr, cmd.Name)
 	}
+	if c.server.config.TLSRequired && cmd.Op != protocol.OpIdentify && c.tls.Load() == nil {
+		return c.settled(protocol.FaultTLSRequired.With(cmd.Name))
+	}
 	row := &commands[cmd.Op]
 	if !row.collected {
 		if err := c.settle(); err != nil {
@@ -76,17 +79,6 @@ func (c *client) settled(fault *protocol.Error) error {
 
 // nop does nothing: that it came is enough.
 func (c *client) nop(*protocol.Command) error { return nil }
-
-// auth refuses: there is nobody to ask.
-func (c *client) auth(cmd *protocol.Command) error {
-	if cmd.Any() {
-		return protocol.FaultAuthParams.With()
-	}
-	if _, err := c.readBody(protocol.OpAuth); err != nil {
-		return err
-	}
-	return protocol.FaultAuthDisabled.With()
-}
 
 // identify negotiates the settings, once.
 func (c *client) identify(cmd *protocol.Command) error {
@@ -117,7 +109,9 @@ func (c *client) identify(cmd *protocol.Command) error {
 		}
 	}
 	if request.FeatureNegotiation {
-		err = c.respondJSON(agreed.response(limits))
+		response := agreed.response(limits)
+		response.AuthRequired = c.server.config.Auth != nil
+		err = c.respondJSON(response)
 	} else {
 		err = c.respond(protocol.ResponseOK)
 	}

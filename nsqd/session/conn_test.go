@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -92,8 +91,10 @@ func (c *conn) listenTo(source io.Reader) *conn {
 		defer close(done)
 		c.in.readFrom(source)
 	}()
-	c.t.Cleanup(func() { <-done }) // the connection is closed after, that is before, this
-	c.t.Cleanup(func() { c.raw.Close() })
+	c.t.Cleanup(func() {
+		c.raw.Close()
+		<-done
+	})
 	return c
 }
 
@@ -311,8 +312,6 @@ func (in *inbox) peek() (string, error) {
 	defer in.mu.Unlock()
 	return string(in.buf), in.err
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // wantAfter says how much time has passed since then, which is exact in a bubble.
 func wantAfter(t *testing.T, since time.Time, least, most time.Duration) {

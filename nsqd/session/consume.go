@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"nsq/internal/auth"
 	"nsq/internal/protocol"
 	"nsq/nsqd/broker"
 )
@@ -26,6 +27,9 @@ func (c *client) sub(cmd *protocol.Command) error {
 	if !protocol.ValidName(channel) {
 		return protocol.FaultChannelName.With(cmd.Op, channel)
 	}
+	if err := c.authorize(cmd.Op, auth.Subscribe, topic, channel); err != nil {
+		return err
+	}
 	if err := c.out.flush(); err != nil { // to create them can take a while
 		return err
 	}
@@ -33,6 +37,7 @@ func (c *client) sub(cmd *protocol.Command) error {
 		MsgTimeout: agreed.msgTimeout,
 		SampleRate: agreed.sampleRate,
 		FlushDelay: agreed.flushDelay,
+		Proximity:  c.proximity(agreed),
 	})
 	switch {
 	case errors.Is(err, broker.ErrTooManyConsumers):
@@ -44,6 +49,7 @@ func (c *client) sub(cmd *protocol.Command) error {
 	}
 	c.consumer.Store(subscription)
 	c.state.Store(stateSubscribed)
+	c.watchRights(topic, channel)
 	return c.respond(protocol.ResponseOK)
 }
 

@@ -220,8 +220,9 @@ func TestClosing(t *testing.T) {
 	})
 }
 
-// What was dropped is no longer in flight, and its room in the window is free.
-func TestEmptiedChannel(t *testing.T) {
+// What was dropped is no longer in flight, and its room in the window is free. A pause keeps what
+// is not delivered yet, and nothing else.
+func TestEmptiedAndPausedChannel(t *testing.T) {
 	with(t, overPipe, func(n *node) {
 		c := n.subscribe("t", "ch", 1)
 		n.publish("t", "1", "2")

@@ -174,7 +174,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// Everything that a client can see of the data folder is in its own words.
+// What a client sends can not make a line of the log.
 func TestLogHasNoForgedLines(t *testing.T) {
 	with(t, overTCP, func(n *node) {
 		c := n.dial()

@@ -18,23 +18,21 @@ func (c *client) pub(cmd *protocol.Command) error {
 	if !ok || op == protocol.OpDPub && !cmd.Any() {
 		return c.settled(protocol.FaultTooFewParameters.With(op))
 	}
-	topic := c.lastTopic(name)
-	unopened := ""
-	if topic == nil {
-		unopened = string(name) // its bytes are gone after the next read
-		if !protocol.ValidName(unopened) {
-			return c.settled(protocol.FaultTopicName.With(op, unopened))
-		}
+	topic, unopened, fault := c.topicNamed(op, name)
+	if fault != nil {
+		return c.settled(fault)
 	}
 	kind := batchKind{op: op}
 	delay := int64(0)
 	if op == protocol.OpDPub {
 		digits, _ := cmd.Next()
-		var fault *protocol.Error
 		if delay, fault = c.delay(op, digits); fault != nil {
 			return c.settled(fault)
 		}
 		kind.deferred = delay > 0
+	}
+	if err := c.authorizePublish(op, topic, unopened); err != nil {
+		return err
 	}
 	if topic == nil || kind != c.batchKind || c.batch.Len() == maxBatch || len(c.fins) > 0 {
 		if err := c.settle(); err != nil {
@@ -52,6 +50,18 @@ func (c *client) pub(cmd *protocol.Command) error {
 		return c.openTopic(unopened)
 	}
 	return nil
+}
+
+// topicNamed returns the topic to publish to if it is at hand, else its name, which is valid.
+func (c *client) topicNamed(op protocol.Op, name []byte) (topic *broker.Topic, unopened string, fault *protocol.Error) {
+	if topic = c.lastTopic(name); topic != nil {
+		return topic, "", nil
+	}
+	unopened = string(name) // the bytes are gone after the next read
+	if !protocol.ValidName(unopened) {
+		return nil, "", protocol.FaultTopicName.With(op, unopened)
+	}
+	return nil, unopened, nil
 }
 
 // lastTopic returns the topic that the connection has published to last, if it is the one named
@@ -143,12 +153,12 @@ func (c *client) mpub(cmd *protocol.Command) error {
 	if !ok {
 		return protocol.FaultTooFewParameters.With(cmd.Op)
 	}
-	topic, unopened := c.lastTopic(name), ""
-	if topic == nil {
-		unopened = string(name)
-		if !protocol.ValidName(unopened) {
-			return protocol.FaultTopicName.With(cmd.Op, unopened)
-		}
+	topic, unopened, fault := c.topicNamed(cmd.Op, name)
+	if fault != nil {
+		return fault
+	}
+	if err := c.authorizePublish(cmd.Op, topic, unopened); err != nil {
+		return err
 	}
 	c.batchKind = batchKind{op: cmd.Op}
 	if err := c.readMPub(); err != nil {

@@ -27,8 +27,12 @@ func TestPipelinedCommandsAreAnsweredInOrder(t *testing.T) {
 				commands.WriteString(pub(topic, fmt.Sprint(i)))
 				count(topic, 1)
 			case 4:
-				commands.WriteString("FIN " + unknown + "\n")
-				answers.WriteString(frame(protocol.FrameError, "E_FIN_FAILED FIN "+unknown+" failed ID not in flight"))
+				commands.WriteString("FIN " + unknown + "\n" + pub(topic, "between") + "FIN " + unknown + "\n" + pub(topic, "behind"))
+				failed := frame(protocol.FrameError, "E_FIN_FAILED FIN "+unknown+" failed ID not in flight")
+				answers.WriteString(failed)
+				count(topic, 1)
+				answers.WriteString(failed)
+				count(topic, 1)
 			case 5:
 				commands.WriteString(dpub(topic, "1000", fmt.Sprint(i)))
 				count(topic, 1)
@@ -75,6 +79,29 @@ func TestPublishOrder(t *testing.T) {
 		for _, body := range want {
 			reader.wantMessage(1, body)
 		}
+	})
+}
+
+// What comes in one write is deferred or not by its own command.
+func TestDeferredAmongOthers(t *testing.T) {
+	with(t, overPipe, func(n *node) {
+		c := n.subscribe("t", "ch", 10)
+		began := time.Now()
+		c.send(dpub("t", "5000", "4") + pub("t", "1") + dpub("t", "0", "2") + pub("t", "3") + dpub("t", "6000", "5"))
+		seen := 0
+		for range 5 + 3 {
+			if kind, data := c.frame(); kind == protocol.FrameMessage {
+				seen++
+				if want := fmt.Sprint(seen); data[26:] != want {
+					t.Errorf("got %q, want %q", data[26:], want)
+				}
+			}
+		}
+		wantAfter(t, began, 0, 0)
+		c.wantMessage(1, "4")
+		wantAfter(t, began, 5*time.Second, 5020*time.Millisecond)
+		c.wantMessage(1, "5")
+		wantAfter(t, began, 6*time.Second, 6020*time.Millisecond)
 	})
 }
 
@@ -273,10 +300,10 @@ func TestPublishToADeletedTopic(t *testing.T) {
 func TestPubCounts(t *testing.T) {
 	with(t, overTCP, func(n *node) {
 		c := n.dial()
-		c.send(pub("b", "1") + pub("a", "1") + pub("b", "2") + mpub("b", "3", "4") + dpub("a", "1", "2"))
-		c.wantOK(5)
+		c.send(pub("b", "1") + pub("b", "2") + pub("a", "1") + pub("b", "3") + mpub("b", "4", "5") + dpub("a", "1", "2"))
+		c.wantOK(6)
 		clients := n.sessions.Clients()
-		if got := fmt.Sprint(clients[0].PubCounts); len(clients) != 1 || got != "[{a 2} {b 4}]" {
+		if got := fmt.Sprint(clients[0].PubCounts); len(clients) != 1 || got != "[{a 2} {b 5}]" {
 			t.Errorf("%d clients, counts %s", len(clients), got)
 		}
 	})

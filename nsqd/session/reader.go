@@ -50,14 +50,15 @@ func (in *reader) fill() error {
 	if err := in.beforeRead(); err != nil {
 		return err
 	}
+	filled := in.w == len(in.buf) // by the last read: more is to come
 	switch {
 	case in.r == in.w:
 		in.r, in.w = 0, 0
-	case in.w == len(in.buf):
+	case filled:
 		in.w = copy(in.buf, in.buf[in.r:in.w])
 		in.r = 0
 	}
-	if in.w == len(in.buf) {
+	if filled && len(in.buf) < maxReadBuffer {
 		in.grow()
 	}
 	n, err := in.source.Read(in.buf[in.w:])
@@ -71,7 +72,7 @@ func (in *reader) fill() error {
 	return err
 }
 
-// grow makes room in a full buffer, or in an empty one that the last read had filled.
+// grow makes more room in a buffer that the last read had filled.
 func (in *reader) grow() {
 	size := min(max(2*len(in.buf), leastReadBuffer), maxReadBuffer)
 	in.buf = append(make([]byte, 0, size), in.buf[:in.w]...)[:size]

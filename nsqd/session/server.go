@@ -10,11 +10,13 @@
 package session
 
 import (
+	"context"
 	"crypto/tls"
 	"net"
 	"sync"
 	"time"
 
+	"nsq/internal/auth"
 	"nsq/internal/log"
 	"nsq/internal/netserver"
 	"nsq/nsqd/broker"
@@ -22,10 +24,15 @@ import (
 
 // Config is what the connections of an nsqd have in common.
 type Config struct {
-	Broker *broker.Broker
-	Limits Limits
-	TLS    *tls.Config // nil if TLS is not offered
-	Logger *log.Logger
+	// Context is done when the connections are to end: nothing that they have asked others for is
+	// waited for then. nil is never.
+	Context     context.Context
+	Broker      *broker.Broker
+	Limits      Limits
+	TLS         *tls.Config  // nil if TLS is not offered
+	TLSRequired bool         // nothing but IDENTIFY is accepted without TLS
+	Auth        *auth.Client // nil if clients need no AUTH
+	Logger      *log.Logger
 }
 
 // Server serves connections and knows those that are live. Its methods may be called from any
@@ -39,6 +46,9 @@ type Server struct {
 
 // NewServer returns a server without connections.
 func NewServer(config Config) *Server {
+	if config.Context == nil {
+		config.Context = context.Background()
+	}
 	return &Server{config: config, clients: make(map[*client]struct{})}
 }
 

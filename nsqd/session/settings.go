@@ -25,6 +25,7 @@ type Limits struct {
 	MaxDeflateLevel        int
 	TopologyRegion         string
 	TopologyZone           string
+	TopologyAware          bool // deliver to clients of the same zone and region first
 }
 
 const (

@@ -193,19 +193,22 @@ func TestLineLength(t *testing.T) {
 		{"one byte more", line + "x\n", "E_INVALID command line longer than 16384 bytes"},
 		{"far more", strings.Repeat(line, 4) + "\n", "E_INVALID command line longer than 16384 bytes"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			with(t, overTCP, func(n *node) {
-				c := n.dial()
-				c.send(pub("t", "x") + test.text)
-				c.wantOK(1)
-				if test.want != "" {
-					c.wantFatal(test.want)
-					return
-				}
-				c.wantNothing()
-				c.send(strings.Repeat(test.text, 8)) // the buffer has room for one again
-				c.wantNothing()
+		for name, before := range map[string]string{"": "", " with a large buffer": strings.Repeat("NOP\n", 50000)} {
+			t.Run(test.name+name, func(t *testing.T) {
+				with(t, overPipe, func(n *node) { // which hands over a whole write where there is room
+					c := n.dial()
+					c.send(before + pub("t", "x"))
+					c.wantOK(1)
+					c.trySend(test.text)
+					if test.want != "" {
+						c.wantFatal(test.want)
+						return
+					}
+					c.wantNothing()
+					c.send(strings.Repeat(test.text, 8)) // the buffer has room for one again
+					c.wantNothing()
+				})
 			})
-		})
+		}
 	}
 }

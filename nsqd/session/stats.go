@@ -53,6 +53,11 @@ func (c *client) stats() api.ClientStats {
 		stats.MessageCount = part.MessageCount
 		stats.FinishCount, stats.RequeueCount = part.FinishCount, part.RequeueCount
 	}
+	if rights := c.rights.Load(); rights != nil {
+		grant := rights.Grant()
+		stats.Authed = true
+		stats.AuthIdentity, stats.AuthIdentityURL = grant.Identity(), grant.IdentityURL()
+	}
 	if secure := c.tls.Load(); secure != nil {
 		stats.TLS = true
 		stats.TLSCipherSuite = tls.CipherSuiteName(secure.CipherSuite)

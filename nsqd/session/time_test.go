@@ -161,6 +161,7 @@ func TestNoHeartbeatDuringUpgrade(t *testing.T) {
 			with(t, by, func(n *node) {
 				c := n.raw()
 				c.send("  V2")
+				time.Sleep(27 * time.Second) // the first heartbeat of the connection is near
 				c.send(identify(`{"feature_negotiation":true,"heartbeat_interval":1000,"tls_v1":true` + map[string]string{
 					"": "", "snappy": `,"snappy":true`, "deflate": `,"deflate":true`,
 				}[by.compression] + "}"))

@@ -1,12 +1,14 @@
 package session
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// trace is a conversation as it was recorded with NSQ 1.3, byte for byte but for times and ids.
+// trace is a conversation as it was recorded with NSQ 1.3, byte for byte but for times and ids. T27
+// and T29 are about policies that a Config does not have: TLS required, and AUTH.
 type trace struct {
 	name       string
 	identifies bool // by itself, so that no upgrade can come before it
@@ -280,7 +282,7 @@ var traces = []trace{
 func negotiated(msgTimeout int, granted, more string) string {
 	answer := strings.ReplaceAll(`{"max_rdy_count":2500,"version":"1.4.0","max_msg_timeout":900000,"msg_timeout":TIMEOUT,"tls_v1":false,`+
 		`"deflate":false,"deflate_level":6,"max_deflate_level":6,"snappy":false,"sample_rate":0,"auth_required":false,`+
-		`"output_buffer_size":16384,"output_buffer_timeout":250,"topology_region":"","topology_zone":""}`, "TIMEOUT", itoa(msgTimeout))
+		`"output_buffer_size":16384,"output_buffer_timeout":250,"topology_region":"","topology_zone":""}`, "TIMEOUT", strconv.Itoa(msgTimeout))
 	for _, layer := range []string{granted, more} {
 		answer = strings.Replace(answer, `"`+layer+`":false`, `"`+layer+`":true`, 1)
 	}
