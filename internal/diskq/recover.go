@@ -84,10 +84,15 @@ func (c *Config) recover(name string, found *files) (state, error) {
 		c.Logger.Warnf("DISKQUEUE(%s) metadata rebuilt, %d records from %d,%d",
 			name, m.depth, m.read.file, m.read.offset)
 	}
-	if err := c.writeMeta(name, m); err != nil {
+	s.depth = m.depth
+	switch err := c.writeMeta(name, m); {
+	case err == nil:
+	case judgement == unclean:
+		// The library goes on in a new file by itself. A disk that is full has to be read to get room.
+		c.Logger.Warnf("DISKQUEUE(%s) failed to write metadata - %s", name, err)
+	default:
 		return state{}, fmt.Errorf("write metadata: %w", err)
 	}
-	s.depth = m.depth
 	return s, nil
 }
 

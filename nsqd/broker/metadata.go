@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -130,7 +131,8 @@ func (b *Broker) document() document {
 	return d
 }
 
-// restore creates the topics and channels of the metadata, and writes it back.
+// restore creates the topics and channels of the metadata, and writes it back unless it is as we
+// would write it: a full disk must not keep anyone from reading what is on it.
 func (b *Broker) restore() error {
 	name := b.config.Store.MetadataName()
 	data, err := b.config.Store.LoadMetadata()
@@ -148,6 +150,9 @@ func (b *Broker) restore() error {
 		if err := b.restoreTopic(t); err != nil {
 			return err
 		}
+	}
+	if same, err := json.Marshal(b.document()); err == nil && bytes.Equal(same, data) {
+		return nil
 	}
 	if err := b.save(); err != nil {
 		return fmt.Errorf("failed to persist metadata - %w", errors.Unwrap(err))

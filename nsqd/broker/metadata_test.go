@@ -294,3 +294,28 @@ func FuzzMetadata(f *testing.F) {
 		}
 	})
 }
+
+// Metadata that are as we would write them are not written at start: a full disk keeps nobody from
+// what is on it.
+func TestStartOnFullDisk(t *testing.T) {
+	store := newMemStore()
+	b, err := New(testConfig(store))
+	if err != nil {
+		t.Fatal(err)
+	}
+	channelOf(t, topicOf(t, b, "t"), "ch")
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store.failSave(errDisk)
+	b, err = New(testConfig(store))
+	if err != nil {
+		t.Fatalf("start on a store that takes no metadata: %v", err)
+	}
+	if _, err := topicOf(t, b, "t").FindChannel("ch"); err != nil {
+		t.Error(err)
+	}
+	if err := b.Close(); !errors.Is(err, errDisk) {
+		t.Errorf("close: %v, want what the store says", err)
+	}
+}
