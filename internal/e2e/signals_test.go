@@ -96,12 +96,19 @@ func TestSecondSignalHurries(t *testing.T) {
 	checkBodies(t, "t", readFolder(t, folder)["t"], []string{"kept"}, nil)
 }
 
-// A closed terminal or a log rotation is no reason to stop.
-func TestHangUpIsIgnored(t *testing.T) {
+// A closed terminal or a log rotation is no reason to stop. A nsqd looks after its certificates.
+func TestHangUpDoesNotStop(t *testing.T) {
 	t.Parallel()
-	for name, d := range map[string]*testutil.Daemon{"nsqd": startNSQD(t, t.TempDir()), "nsqlookupd": startLookupd(t)} {
+	for name, test := range map[string]struct {
+		*testutil.Daemon
+		says string
+	}{
+		"nsqd":       {startNSQD(t, t.TempDir()), "certificates reloaded"},
+		"nsqlookupd": {startLookupd(t), "received hangup, ignored"},
+	} {
+		d := test.Daemon
 		d.Signal(syscall.SIGHUP)
-		d.AwaitLog("received hangup, ignored")
+		d.AwaitLog(test.says)
 		if answer, err := request(client, "GET", d.URL("/ping"), nil); string(answer) != "OK" {
 			t.Errorf("%s answers %q, error %v", name, answer, err)
 		}
