@@ -46,6 +46,7 @@ func (n *NSQD) store() *broker.ClassicStore {
 			SyncTimeout:     n.options.SyncTimeout,
 			Logger:          n.logger,
 			Health:          n.health.Set,
+			Meter:           n.disk,
 		},
 	}
 }
@@ -65,6 +66,7 @@ func (n *NSQD) brokerConfig() broker.Config {
 		KnownChannelsWait:       knownChannelsWait,
 		Changed:                 n.announcer.Changed,
 		Latency:                 n.latency,
+		DeliveryLatency:         n.deliveries,
 		Logger:                  n.logger,
 	}
 }

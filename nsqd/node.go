@@ -28,6 +28,7 @@ func (n *NSQD) httpConfig() httpd.Config {
 		Logger:        n.logger,
 		Clients:       n.sessions.Clients,
 		Info:          n.info,
+		Metrics:       httpd.NewMetrics(n.metricsConfig()),
 		ConfigGet:     n.setting,
 		ConfigPut:     n.changeSetting,
 		MaxMsgSize:    n.options.MaxMsgSize,

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"nsq/internal/auth"
+	"nsq/internal/diskq"
 	"nsq/internal/httpx"
 	"nsq/internal/log"
+	"nsq/internal/metrics/histogram"
 	"nsq/internal/netserver"
 	"nsq/internal/options"
 	"nsq/internal/protocol"
@@ -38,7 +40,10 @@ type NSQD struct {
 	table   *options.Table
 	logger  *log.Logger
 	started time.Time
-	health  broker.Health
+
+	health     broker.Health
+	disk       *diskq.Meter
+	deliveries *histogram.Durations
 
 	settings sync.RWMutex // guards those options that /config can change
 
@@ -56,12 +61,16 @@ type NSQD struct {
 	sessions  *session.Server
 	client    *httpx.Client
 	announcer *announce.Announcer
+	doors     doors
 }
 
 // New takes the data folder and the listeners. Nothing is read or served before Run; whoever does
 // not run the daemon has to call Close.
 func New(opts *Options, logger *log.Logger) (*NSQD, error) {
-	n := &NSQD{options: opts, table: opts.Table(), logger: logger, started: time.Now()}
+	n := &NSQD{
+		options: opts, table: opts.Table(), logger: logger, started: time.Now(),
+		disk: diskq.NewMeter(), deliveries: broker.NewDeliveryLatency(),
+	}
 	if err := n.take(); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -158,6 +167,7 @@ func (n *NSQD) Run(ctx context.Context) error {
 		return errors.Join(err, n.closeListeners())
 	}
 	n.sessions = session.NewServer(n.sessionConfig(ctx))
+	tcp := n.countConnections()
 	front := httpd.New(n.httpConfig())
 
 	parts := run.NewGroup(ctx) // they stop in the opposite order
@@ -167,12 +177,12 @@ func (n *NSQD) Run(ctx context.Context) error {
 		parts.Go(n.pushStats(front.Stats))
 	}
 	if n.httpsListener != nil {
-		parts.Go(n.serve(httpx.NewTLSServer(n.httpsListener, n.tlsConfig(), front.Handler(), n.logger, "HTTPS")))
+		parts.Go(n.serve(httpx.NewTLSServer(n.doors.https, n.tlsConfig(), front.Handler(), n.logger, "HTTPS")))
 	}
 	if n.httpListener != nil {
-		parts.Go(n.serve(httpx.NewServer(n.httpListener, front.Handler(), n.logger, "HTTP")))
+		parts.Go(n.serve(httpx.NewServer(n.doors.http, front.Handler(), n.logger, "HTTP")))
 	}
-	parts.Go(n.serve(netserver.New(n.tcpListener, n.tcpConfig())))
+	parts.Go(n.serve(tcp))
 	parts.Go(n.quiesce)
 	return parts.Wait()
 }

@@ -86,6 +86,10 @@ type Options struct {
 	StatsdUDPPacketSize    int           // bytes of a datagram at most
 	StatsdExcludeEphemeral bool          // leave ephemeral topics and channels out
 
+	// Metrics.
+
+	MetricsMaxTopics int // topics, and channels, that /metrics shows one by one; 0: no limit
+
 	// End-to-end latency.
 
 	E2EProcessingLatencyPercentiles []float64     // each above 0 and at most 1; none: not measured
@@ -147,6 +151,8 @@ func NewOptions() *Options {
 		StatsdInterval:      time.Minute,
 		StatsdMemStats:      true,
 		StatsdUDPPacketSize: 508,
+
+		MetricsMaxTopics: 500,
 
 		E2EProcessingLatencyPercentiles: []float64{},
 		E2EProcessingLatencyWindowTime:  10 * time.Minute,

@@ -94,6 +94,7 @@ var ours = []row{
 	{"config-strict", "", "bool", ""},
 	{"log-format", "log_format", "string", `"text"`},
 	{"max-connections", "max_connections", "int", "0"},
+	{"metrics-max-topics", "metrics_max_topics", "int", "500"},
 }
 
 // The table is that of the spec and our additions: names, keys, types, defaults, nothing else.

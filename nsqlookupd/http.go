@@ -25,9 +25,10 @@ type httpFront struct {
 	log *log.Logger
 }
 
-func newRouter(db *registry.RegistrationDB, logger *log.Logger) *httpx.Router {
+// newRouter returns the routes, and the paths of those that belong to the API.
+func newRouter(db *registry.RegistrationDB, metrics http.Handler, logger *log.Logger) (r *httpx.Router, paths []string) {
 	f := &httpFront{db: db, log: logger}
-	r := httpx.NewRouter(logger, httpx.AnswerHEAD())
+	r = httpx.NewRouter(logger, httpx.AnswerHEAD())
 	r.Plain(http.MethodGet, "/ping", func(*http.Request, httprouter.Params) (any, error) { return "OK", nil })
 	for path, handler := range map[string]httpx.Handler{
 		"/info":     f.info,
@@ -37,6 +38,7 @@ func newRouter(db *registry.RegistrationDB, logger *log.Logger) *httpx.Router {
 		"/lookup":   withQuery(f.lookup),
 	} {
 		r.API(http.MethodGet, path, handler)
+		paths = append(paths, path)
 	}
 	for path, handler := range map[string]queryHandler{
 		"/topic/create":    f.createTopic,
@@ -46,10 +48,14 @@ func newRouter(db *registry.RegistrationDB, logger *log.Logger) *httpx.Router {
 		"/channel/delete":  f.deleteChannel,
 	} {
 		r.API(http.MethodPost, path, withQuery(handler))
+		paths = append(paths, path)
 	}
 	r.Raw(http.MethodGet, "/debug", f.debug)
+	r.Raw(http.MethodGet, "/metrics", func(w http.ResponseWriter, req *http.Request, _ httprouter.Params) {
+		metrics.ServeHTTP(w, req)
+	}, httpx.Unlogged())
 	r.MountAllProfiles()
-	return r
+	return r, append(paths, "/ping", "/debug", "/metrics")
 }
 
 // queryHandler is a handler that needs nothing but the query string.

@@ -17,6 +17,7 @@ import (
 	"nsq/internal/httpx"
 	"nsq/internal/log"
 	"nsq/internal/lookup"
+	"nsq/internal/metrics"
 	"nsq/internal/netserver"
 	"nsq/internal/version"
 	"nsq/nsqlookupd/registry"
@@ -61,13 +62,19 @@ func New(opts *Options, logger *log.Logger) (*NSQLookupd, error) {
 	}
 	db := registry.New(opts.InactiveProducerTimeout, opts.TombstoneLifetime)
 	front := newTCPFront(db, logger, self, opts.InactiveProducerTimeout)
+	i := &instruments{db: db, commands: front.commands, http: metrics.NewListener(httpListener, "http")}
+	var tcp *netserver.Server
+	i.tcp = metrics.NewGate(tcpListener, 0, func() int { return tcp.Conns() })
+	tcp = netserver.New(i.tcp, netserver.Config{
+		Protocols: map[string]func(net.Conn){lookup.Magic: front.serve},
+		Reject:    lookup.AppendFrame(nil, lookup.ErrBadProtocol.Text),
+		Log:       logger,
+	})
+	router, paths := newRouter(db, i.handler(logger), logger)
+	i.requests = newTally(paths...)
 	return &NSQLookupd{
-		tcp: netserver.New(tcpListener, netserver.Config{
-			Protocols: map[string]func(net.Conn){lookup.Magic: front.serve},
-			Reject:    lookup.AppendFrame(nil, lookup.ErrBadProtocol.Text),
-			Log:       logger,
-		}),
-		http:         httpx.NewServer(httpListener, newRouter(db, logger), logger, "HTTP"),
+		tcp:          tcp,
+		http:         httpx.NewServer(i.http, i.requests.counting(router), logger, "HTTP"),
 		httpListener: httpListener,
 		log:          logger,
 		stopTimeout:  stopTimeout,

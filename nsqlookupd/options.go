@@ -44,18 +44,18 @@ func (o *Options) Table() *options.Table {
 	return options.New("nsqlookupd",
 		options.Group{Title: "Log", Options: o.Logging.Rows()},
 		options.Group{Title: "Addresses", Options: []options.Option{
-			{Flag: "tcp-address", Value: options.String(&o.TCPAddress),
-				Help: "host:port on which nsqd is served"},
-			{Flag: "http-address", Value: options.String(&o.HTTPAddress),
-				Help: "host:port on which HTTP clients are served"},
-			{Flag: "broadcast-address", Value: options.String(&o.BroadcastAddress),
-				Help: "name or address under which nsqd reaches this node; by default the host name"},
+			{Flag: "tcp-address", Value: options.String(&o.TCPAddress), Argument: "host:port",
+				Help: "where nsqd nodes are served"},
+			{Flag: "http-address", Value: options.String(&o.HTTPAddress), Argument: "host:port",
+				Help: "where HTTP is served: consumers and tools"},
+			{Flag: "broadcast-address", Value: options.String(&o.BroadcastAddress), Argument: "name", Origin: "the host name",
+				Help: "name or address under which nsqd nodes reach the HTTP API"},
 		}},
 		options.Group{Title: "Producers", Options: []options.Option{
 			{Flag: "inactive-producer-timeout", Value: options.Duration(&o.InactiveProducerTimeout, 1),
-				Help: "time without a sign of life after which a producer is hidden"},
+				Help: "time without a sign of life of a nsqd after which /lookup and /nodes no longer name it"},
 			{Flag: "tombstone-lifetime", Value: options.Duration(&o.TombstoneLifetime, 1),
-				Help: "time for which a tombstone hides a producer of a topic"},
+				Help: "time for which a tombstone keeps a nsqd out of the answers of /lookup for a topic"},
 		}},
 	)
 }

@@ -28,13 +28,18 @@ type tcpFront struct {
 	db   *registry.RegistrationDB
 	log  *log.Logger
 	self []byte // the answer to IDENTIFY
+	// commands counts what peers ask for.
+	commands *tally
 	// silence is how long an identified peer may say nothing. A silent peer is hidden long before, but
 	// comes back with its next PING, so this is longer than the inactive producer timeout.
 	silence time.Duration
 }
 
 func newTCPFront(db *registry.RegistrationDB, logger *log.Logger, self []byte, inactive time.Duration) *tcpFront {
-	return &tcpFront{db: db, log: logger, self: self, silence: 2*min(inactive, maxSilence) + time.Minute}
+	return &tcpFront{
+		db: db, log: logger, self: self, commands: newCommandTally(),
+		silence: 2*min(inactive, maxSilence) + time.Minute,
+	}
 }
 
 // serve is the life of one connection after its magic.
@@ -92,6 +97,7 @@ func (s *session) next() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.front.commands.add(command.Name)
 	return s.execute(command)
 }
 

@@ -65,8 +65,8 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 	for _, flag := range []string{"--help", "-h"} {
 		stdout, stderr, code := finish(t, flag)
-		if stdout != "" || !strings.HasPrefix(stderr, "Usage of nsqd:\n") || !strings.Contains(stderr, "\n  -mem-queue-size int\n") || code != 0 {
-			t.Errorf("%s: stdout %q, stderr %q, code %d", flag, stdout, stderr, code)
+		if stdout != "" || !strings.HasPrefix(stderr, "Usage of nsqd:\n") || !strings.Contains(stderr, "\n  -mem-queue-size messages\n") || code != 0 {
+			t.Errorf("%s: stdout %.200q, stderr %.200q, code %d", flag, stdout, stderr, code)
 		}
 	}
 }

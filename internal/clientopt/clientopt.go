@@ -100,7 +100,7 @@ func (o *Options) Set(text string) error {
 // set gives the client an option, but for those that it takes badly or not at all.
 func set(config *nsq.Config, key, value string, hasValue bool) error {
 	switch {
-	case key == "tls_config": // no text is one; the client would panic
+	case key == "", key == "tls_config": // to the client one is a private field, the other a reason to panic
 		return fmt.Errorf("invalid option %s", key)
 	case texts[key] && !hasValue: // the client would panic
 		return fmt.Errorf("failed to coerce option %s () - a value is required", key)

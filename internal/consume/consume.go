@@ -48,8 +48,7 @@ type Consumer struct {
 	flags  *Flags
 	topic  string
 	log    *log.Logger
-	lookup *lookups // nil in direct mode
-	keeper *keeper
+	lookup *lookups     // nil in direct mode
 	drop   *deadLetters // nil without a limit of attempts
 	limit  time.Duration
 
@@ -66,6 +65,8 @@ func (f *Flags) NewConsumer(topic, channel string, handler nsq.Handler, concurre
 		c.drop = newDeadLetters(f, config, handler, logger)
 		config.MaxAttempts = 0 // the client would discard them
 		handler = c.drop
+	} else if config.MaxAttempts > 0 {
+		logger.Printf("WARNING: max_attempts,%d has messages discarded that fail so often; --max-attempts with --dead-letter-topic keeps them", config.MaxAttempts)
 	}
 	var err error
 	if c.lib, err = clientopt.NewConsumer(topic, channel, config, f.ClientLog, logger); err != nil {
@@ -81,37 +82,35 @@ func (f *Flags) NewConsumer(topic, channel string, handler nsq.Handler, concurre
 // connected by itself. Errors are for addresses that can never do and, unless Flags.Patient, when none
 // of the given nsqd can be reached.
 func (c *Consumer) Connect() error {
-	find := func(context.Context) ([]string, error) { return c.flags.NSQDs, nil }
-	if len(c.flags.Lookupds) > 0 {
-		lookup, err := newLookups(c.flags.Lookupds, c.topic, c.flags.config(), c.log)
-		if err != nil {
-			return err
-		}
-		c.lookup, find = lookup, lookup.find
-		c.lib.SetLookupdHttpClient(lookup.httpClient())
-		if err := c.lib.ConnectToNSQLookupd(c.flags.Lookupds[0]); err != nil {
-			return err
-		}
-	} else if err := connectFirst(c.lib, c.flags.NSQDs, c.flags.Patient, c.log); err != nil {
-		return err
-	}
-	c.keeper = &keeper{
-		consumer: c.lib, find: find, known: c.known, log: c.log,
-		first: min(firstPause, c.flags.config().LookupdPollInterval),
-		most:  min(longestPause, c.flags.config().LookupdPollInterval),
+	interval := c.flags.config().LookupdPollInterval
+	k := &keeper{
+		consumer: c.lib, source: given(c.flags.NSQDs), log: c.log,
+		first: min(firstPause, interval), most: min(longestPause, interval),
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	c.stopKeeper = stop
-	c.kept.Go(func() { c.keeper.run(ctx) })
+	if len(c.flags.Lookupds) == 0 {
+		if err := connectFirst(c.lib, c.flags.NSQDs, c.flags.Patient, c.log); err != nil {
+			return err
+		}
+	} else {
+		if err := c.lookUp(); err != nil {
+			return err
+		}
+		k.source = c.lookup
+		k.connect(ctx, c.lookup.known())
+	}
+	c.kept.Go(func() { k.run(ctx) })
 	return nil
 }
 
-// known is how many nsqd the consumer should be connected to.
-func (c *Consumer) known() int {
-	if c.lookup != nil {
-		return c.lookup.count()
+// lookUp lets the client look for nsqd now and in each of its intervals.
+func (c *Consumer) lookUp() (err error) {
+	if c.lookup, err = newLookups(c.flags.Lookupds, c.topic, c.flags.config(), c.log); err != nil {
+		return err
 	}
-	return len(c.flags.NSQDs)
+	c.lib.SetLookupdHttpClient(c.lookup.httpClient())
+	return c.lib.ConnectToNSQLookupd(c.flags.Lookupds[0])
 }
 
 // IsStarved says whether a connection waits for messages to be finished before it can receive more.

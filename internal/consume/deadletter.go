@@ -1,6 +1,7 @@
 package consume
 
 import (
+	"errors"
 	"fmt"
 	"log"
 	"sync"
@@ -10,12 +11,25 @@ import (
 	"nsq/internal/clientopt"
 )
 
+// ErrNoDeadLetters is the error of SetAside when there is no --dead-letter-topic.
+var ErrNoDeadLetters = errors.New("no --dead-letter-topic")
+
+// SetAside publishes a message that can never be handled to the dead-letter topic of the nsqd that it
+// came from, however often it was delivered. Nil means that it is safe there and may be finished. Only
+// programs that have set Flags.Rejects need it.
+func (c *Consumer) SetAside(m *nsq.Message) error {
+	if c.drop == nil {
+		return ErrNoDeadLetters
+	}
+	return c.drop.move(m)
+}
+
 // deadLetters is the handler that moves a message aside when it was delivered too often, and leaves
 // every other to the next handler.
 type deadLetters struct {
 	next   nsq.Handler
 	topic  string
-	most   int // attempts that the next handler gets
+	most   int // attempts that the next handler gets; 0: all
 	config *nsq.Config
 	level  clientopt.Level
 	log    *log.Logger
@@ -31,21 +45,33 @@ func newDeadLetters(f *Flags, config *nsq.Config, next nsq.Handler, logger *log.
 	}
 }
 
-// HandleMessage publishes the message to the dead-letter topic of the nsqd that it came from; an error
-// leaves it where it is.
+// HandleMessage moves a message that has no attempts left; an error leaves it where it is.
 func (d *deadLetters) HandleMessage(m *nsq.Message) error {
-	if int(m.Attempts) <= d.most {
+	if d.most == 0 || int(m.Attempts) <= d.most {
 		return d.next.HandleMessage(m)
 	}
-	producer, err := d.producer(m.NSQDAddress)
-	if err == nil {
-		err = producer.Publish(d.topic, m.Body)
-	}
-	if err != nil {
+	return d.move(m)
+}
+
+// move publishes the message to the dead-letter topic of the nsqd that it came from.
+func (d *deadLetters) move(m *nsq.Message) error {
+	if err := d.publish(m.NSQDAddress, m.Body); err != nil {
 		return fmt.Errorf("move to topic %s: %w", d.topic, err)
 	}
 	d.log.Printf("msg %s attempted %d times, moved to topic %s", m.ID, m.Attempts, d.topic)
 	return nil
+}
+
+// publish publishes with a producer that is made anew after an error.
+func (d *deadLetters) publish(address string, body []byte) error {
+	producer, err := d.producer(address)
+	if err != nil {
+		return err
+	}
+	if err = producer.Publish(d.topic, body); err != nil {
+		d.drop(address, producer)
+	}
+	return err
 }
 
 func (d *deadLetters) producer(address string) (*nsq.Producer, error) {
@@ -60,6 +86,15 @@ func (d *deadLetters) producer(address string) (*nsq.Producer, error) {
 	}
 	d.producers[address] = p
 	return p, nil
+}
+
+func (d *deadLetters) drop(address string, producer *nsq.Producer) {
+	d.mu.Lock()
+	if d.producers[address] == producer {
+		delete(d.producers, address)
+	}
+	d.mu.Unlock()
+	producer.Stop()
 }
 
 func (d *deadLetters) stop() {

@@ -34,6 +34,10 @@ type Flags struct {
 
 	// Patient lets a program start while no nsqd can be reached; it is no flag.
 	Patient bool
+
+	// Rejects is for programs that set messages aside by themselves, for which a dead-letter topic makes
+	// sense without a limit of attempts; it is no flag.
+	Rejects bool
 }
 
 // NewFlags returns the defaults for a program.
@@ -72,7 +76,7 @@ func (f *Flags) Check() error {
 		return errors.New("--dead-letter-topic is invalid")
 	case f.MaxAttempts > 0 && f.DeadLetterTopic == "":
 		return errors.New("--max-attempts requires --dead-letter-topic: nothing is discarded")
-	case f.MaxAttempts == 0 && f.DeadLetterTopic != "":
+	case f.MaxAttempts == 0 && f.DeadLetterTopic != "" && !f.Rejects:
 		return errors.New("--dead-letter-topic requires --max-attempts")
 	}
 	return nil

@@ -74,6 +74,9 @@ type Config struct {
 	// all is well with it again. It must return soon and must not call the queue.
 	Health func(queue string, err error)
 
+	// Meter, if not nil, measures what the queues do.
+	Meter *Meter
+
 	mu    sync.Mutex
 	index map[string]*files // what lay in Path at the first Open and was not claimed since
 	stale map[string]bool   // queues closed since, for which index cannot speak

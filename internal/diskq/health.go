@@ -18,6 +18,7 @@ const (
 type health struct {
 	queue  string
 	report func(queue string, err error) // may be nil
+	meter  *Meter                        // may be nil
 
 	failing atomic.Bool // some errs is not nil; saves a healthy queue the lock
 
@@ -28,6 +29,9 @@ type health struct {
 // set notes the outcome of the latest operation of that kind. Every error is reported, and once
 // that nothing is wrong any more.
 func (h *health) set(c cause, err error) {
+	if err != nil {
+		h.meter.failed(c)
+	}
 	if h.report == nil || err == nil && !h.failing.Load() {
 		return
 	}

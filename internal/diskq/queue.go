@@ -42,7 +42,7 @@ type disk struct {
 }
 
 func newDisk(c *Config, name string) *disk {
-	return &disk{cfg: c, name: name, health: health{queue: name, report: c.Health}}
+	return &disk{cfg: c, name: name, health: health{queue: name, report: c.Health, meter: c.Meter}}
 }
 
 // load recovers the queue from its files, and opens the library if there are records. The caller
@@ -93,6 +93,7 @@ func (q *disk) start() {
 func (q *disk) Put(records [][]byte) (int, error) {
 	q.writer.Lock()
 	defer q.writer.Unlock()
+	start := time.Now()
 	if err := q.ready(); err != nil {
 		if !errors.Is(err, ErrClosed) {
 			q.health.set(writing, err)
@@ -113,6 +114,7 @@ func (q *disk) Put(records [][]byte) (int, error) {
 		q.depth.Add(1)
 	}
 	q.health.set(writing, nil)
+	q.cfg.Meter.took(writing, start)
 	return len(records), nil
 }
 
@@ -176,13 +178,16 @@ func (q *disk) renew() error {
 // stop closes the library, durably, and cuts off what a failed write left behind. After an error
 // only the files can tell what the queue holds.
 func (q *disk) stop() error {
+	start := time.Now()
 	err := q.lib.Close()
 	q.lib = nil
 	if err == nil {
 		err = q.cfg.settle(q.name, q.torn)
 	}
 	q.torn, q.inherited, q.lost = false, false, err != nil
-	if err != nil {
+	if err == nil {
+		q.cfg.Meter.took(syncing, start)
+	} else {
 		err = fmt.Errorf("close queue: %w", err)
 	}
 	q.health.set(syncing, err)

@@ -40,6 +40,41 @@ func within[T cmp.Ordered](low, high T, limited bool) func(T) error {
 	}
 }
 
+// between are the words for low to high, both included, in documents. A bound that stands for none
+// is left out.
+func between(low, high int64) string {
+	switch {
+	case high == NoLimit:
+		return fmt.Sprintf("%d or more", low)
+	case low == math.MinInt32:
+		return fmt.Sprintf("%d or less", high)
+	}
+	return fmt.Sprintf("%d to %d", low, high)
+}
+
+// atLeast are the words for a length of time of low or more.
+func atLeast(low time.Duration) string {
+	if low == 1 {
+		return "more than 0"
+	}
+	return shortDuration(low) + " or more"
+}
+
+// shortDuration writes 1m for 1m0s, and 0 for 0s.
+func shortDuration(d time.Duration) string {
+	text := d.String()
+	if short, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = short + "m"
+	}
+	if short, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = short + "h"
+	}
+	if text == "0s" {
+		return "0"
+	}
+	return text
+}
+
 // Int is a whole number from low to high, both included. The command line knows Go's notations
 // (0x10, 1_000), a quoted number in the file is decimal.
 func Int[T int | int64](at *T, low, high int64) Value {
@@ -71,6 +106,7 @@ func Int[T int | int64](at *T, low, high int64) Value {
 			answer: itself[T],
 		},
 		refuse: func(v T) error { return check(int64(v)) },
+		bounds: between(low, high),
 	}
 }
 
@@ -104,10 +140,12 @@ func Duration(at *time.Duration, low time.Duration) Value {
 				}
 				return 0, errors.New(`want a duration such as "1m30s", or whole milliseconds`)
 			},
-			show:   time.Duration.String,
-			answer: func(d time.Duration) any { return int64(d) },
+			show:    shortDuration,
+			literal: func(d time.Duration) string { return quoted(shortDuration(d)) },
+			answer:  func(d time.Duration) any { return int64(d) },
 		},
 		refuse: within(low, math.MaxInt64, false),
+		bounds: atLeast(low),
 	}
 }
 
@@ -147,7 +185,7 @@ func Bool(at *bool) Value {
 }
 
 // String is a text without rules.
-func String(at *string) Value { return text(at, nil) }
+func String(at *string) Value { return text(at, nil, "") }
 
 // Choice is a text that is one of the given ones, letter for letter.
 func Choice(at *string, allowed ...string) Value {
@@ -156,10 +194,21 @@ func Choice(at *string, allowed ...string) Value {
 			return nil
 		}
 		return fmt.Errorf("must be one of %q, is %q", allowed, v)
-	})
+	}, oneOf(allowed))
 }
 
-func text(at *string, refuse func(string) error) Value {
+// oneOf are the words for a choice in documents.
+func oneOf(allowed []string) string {
+	words := make([]string, len(allowed))
+	for i, word := range allowed {
+		if words[i] = word; word == "" {
+			words[i] = "empty"
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func text(at *string, refuse func(string) error, bounds string) Value {
 	return &value[string]{
 		at: at,
 		kind: kind[string]{
@@ -177,9 +226,11 @@ func text(at *string, refuse func(string) error) Value {
 				}
 				return strconv.Quote(text)
 			},
-			answer: itself[string],
+			literal: quoted,
+			answer:  itself[string],
 		},
 		refuse: refuse,
+		bounds: bounds,
 	}
 }
 
@@ -196,15 +247,24 @@ func word[T any](name string, parse func(string) (T, error), show func(T) string
 			}
 			return parsed, nil
 		},
-		show:   show,
-		answer: answer,
+		show:    show,
+		literal: func(v T) string { return quoted(show(v)) },
+		answer:  answer,
 	}
 }
+
+// quoted is a text as TOML writes it: as Go does, but for control characters other than tab and line
+// feed, which no default has.
+func quoted(text string) string { return strconv.Quote(text) }
 
 // LogLevel is a log level; /config answers its number.
 func LogLevel(at *log.Level) Value {
 	number := func(level log.Level) any { return int(level) }
-	return &value[log.Level]{at: at, kind: word("level", log.ParseLevel, log.Level.String, number)}
+	return &value[log.Level]{
+		at:     at,
+		kind:   word("level", log.ParseLevel, log.Level.String, number),
+		bounds: "debug, info, warn, error, fatal",
+	}
 }
 
 // splitList reads the short form of a list, a text with commas. Elements that are blank are left out.

@@ -37,6 +37,15 @@ func added[T any](old, more []T) []T { return append(append([]T{}, old...), more
 // /config shows as null.
 func copied[T any](list []T) any { return slices.Clone(list) }
 
+// array writes a list as TOML does.
+func array[T any](list []T, element func(T) string) string {
+	elements := make([]string, len(list))
+	for i, e := range list {
+		elements[i] = element(e)
+	}
+	return "[" + strings.Join(elements, ", ") + "]"
+}
+
 // Strings is a list of texts. Each use of the flag adds one, commas included; an empty one adds
 // nothing, which is the way to empty a list of the file from the command line.
 func Strings(at *[]string) Value {
@@ -53,10 +62,11 @@ func Strings(at *[]string) Value {
 			element := func(raw any) (string, bool) { text, ok := raw.(string); return text, ok }
 			return decodeList(v, short, element, errors.New("want a list of strings"))
 		},
-		show:   func(list []string) string { return strings.Join(list, ",") },
-		answer: copied[string],
-		body:   stringsOfJSON,
-		join:   added[string],
+		show:    func(list []string) string { return strings.Join(list, ",") },
+		literal: func(list []string) string { return array(list, quoted) },
+		answer:  copied[string],
+		body:    stringsOfJSON,
+		join:    added[string],
 	}}
 }
 
@@ -115,7 +125,8 @@ func Floats(at *[]float64) Value {
 		show: func(list []float64) string {
 			return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(list)), ","), "[]")
 		},
-		answer: copied[float64],
+		literal: func(list []float64) string { return array(list, printed[float64]) },
+		answer:  copied[float64],
 		join: func(old, more []float64) []float64 {
 			list := added(old, more)
 			slices.Sort(list)

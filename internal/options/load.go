@@ -1,6 +1,7 @@
 package options
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -136,6 +137,12 @@ func (t *Table) hint(key string) string {
 	return ""
 }
 
+// usageEnd is what every stranger has to know of the notation.
+const usageEnd = `
+A boolean flag takes its value after "=": -name=false. Durations are written like 250ms, 30s or 1h30m.
+The keys of the TOML file are the names of the flags with "_" for "-", unless another key is named above.
+`
+
 // usage writes what --help shows. The set remembers the defaults, which the arguments that came
 // before --help may have replaced in the options.
 func (t *Table) usage(set *flag.FlagSet) {
@@ -147,17 +154,28 @@ func (t *Table) usage(set *flag.FlagSet) {
 			writeUsage(&text, &option, set.Lookup(option.Flag).DefValue)
 		}
 	}
+	text.WriteString(usageEnd)
 	io.WriteString(set.Output(), text.String()) // where stderr fails there is nobody left to tell
 }
 
 func writeUsage(out *strings.Builder, option *Option, preset string) {
 	fmt.Fprintf(out, "  -%s", option.Flag)
 	if !option.Value.IsBoolFlag() {
-		fmt.Fprintf(out, " %s", option.Value.Type())
+		fmt.Fprintf(out, " %s", cmp.Or(option.Argument, option.Value.Type()))
 	}
 	fmt.Fprintf(out, "\n    \t%s", option.Help)
+	var notes []string
+	if option.Value.repeats() {
+		notes = append(notes, "may be given more than once")
+	}
 	if preset != "" && preset != "false" {
-		fmt.Fprintf(out, " (default %s)", preset)
+		notes = append(notes, "default "+preset+option.from())
+	}
+	if option.Key != "" && option.Key != NoKey {
+		notes = append(notes, "key "+option.Key)
+	}
+	if len(notes) > 0 {
+		fmt.Fprintf(out, " (%s)", strings.Join(notes, "; "))
 	}
 	out.WriteByte('\n')
 }

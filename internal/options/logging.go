@@ -38,10 +38,10 @@ func (l *Logging) Rows() []Option {
 	return []Option{
 		{Flag: "log-level", Value: LogLevel(&l.LogLevel), Changeable: true,
 			Help: "lightest level that is logged: debug, info, warn, error or fatal"},
-		{Flag: "log-prefix", Value: String(&l.LogPrefix),
-			Help: "text at the start of every log line; it has no place in JSON"},
-		{Flag: "log-format", Value: Choice(&l.LogFormat, LogFormatText, LogFormatJSON),
-			Help: "form of the log: text, or json for an object a line"},
+		{Flag: "log-prefix", Value: String(&l.LogPrefix), Argument: "text",
+			Help: "text at the start of every log line; JSON has no place for it"},
+		{Flag: "log-format", Value: Choice(&l.LogFormat, LogFormatText, LogFormatJSON), Argument: "format",
+			Help: "form of the log: text, or json for one JSON object a line"},
 		{Flag: "verbose", Key: NoKey, Value: Bool(new(bool)),
 			Help: "deprecated, has no effect: use -log-level"},
 	}

@@ -1,8 +1,8 @@
 // Package options reads the settings of a daemon from its command line and its TOML file.
 //
 // A daemon describes its options once, as a Table whose rows point into its own plain struct. From
-// that one description come the flags, the --help text, the keys of the file, the range checks and
-// what /config answers:
+// that one description come the flags, the --help text, the keys of the file, the range checks, what
+// /config answers, the sample file and the reference in the documents:
 //
 //	table := options.New("nsqd",
 //		options.Group{Title: "Messages", Options: []options.Option{
@@ -32,6 +32,8 @@ type Option struct {
 	Flag       string // without dashes
 	Key        string // in the file and in /config; empty: Flag with "_" for "-"
 	Help       string // one line, says the unit
+	Argument   string // what --help calls the argument, such as "bytes"; empty: the type
+	Origin     string // of a default that depends on the machine, such as "the host name"; empty: a constant
 	Value      Value
 	Changeable bool   // at runtime, through PUT /config/<key>
 	Refusal    string // replaces our own words when a value is out of range: "--<flag> <Refusal>"
@@ -46,6 +48,14 @@ func (o *Option) TOMLKey() string {
 		return strings.ReplaceAll(o.Flag, "-", "_")
 	}
 	return o.Key
+}
+
+// from says in --help where a default comes from, empty if it is a constant.
+func (o *Option) from() string {
+	if o.Origin == "" {
+		return ""
+	}
+	return ", from " + o.Origin
 }
 
 // Group is a part of the table with a title of its own in --help.
@@ -71,10 +81,10 @@ type Table struct {
 func New(program string, groups ...Group) *Table {
 	t := &Table{program: program}
 	own := Group{Title: "Program", Options: []Option{
-		{Flag: "config", Key: NoKey, Value: String(&t.config),
-			Help: "path of a TOML file with settings; flags win over it"},
+		{Flag: "config", Key: NoKey, Value: String(&t.config), Argument: "path",
+			Help: "TOML file with settings; flags win over it"},
 		{Flag: "config-strict", Key: NoKey, Value: Bool(&t.strict),
-			Help: "refuse to start when the file has an unknown key, instead of a warning"},
+			Help: "refuse to start when the file has an unknown key, instead of logging a warning"},
 		{Flag: "version", Key: NoKey, Value: Bool(&t.version),
 			Help: "print the version and exit"},
 	}}

@@ -49,8 +49,8 @@ func (s *settings) table() *Table {
 	return New("prog",
 		Group{Title: "Log", Options: s.Logging.Rows()},
 		Group{Title: "Rest", Options: []Option{
-			{Flag: "node-id", Key: "id", Value: Int(&s.ID, 0, 1023), Refusal: "must be [0,1024)", Help: "number"},
-			{Flag: "port", Value: Int(&s.Port, 0, 65535), Help: "port"},
+			{Flag: "node-id", Key: "id", Value: Int(&s.ID, 0, 1023), Refusal: "must be [0,1024)", Origin: "the host name", Help: "number"},
+			{Flag: "port", Value: Int(&s.Port, 0, 65535), Argument: "number", Help: "port"},
 			{Flag: "msg-timeout", Value: Duration(&s.Timeout, 1), Help: "time"},
 			{Flag: "snappy", Value: Bool(&s.Snappy), Help: "switch"},
 			{Flag: "tcp-address", Value: String(&s.Address), Help: "host:port"},
@@ -288,18 +288,19 @@ func TestHelp(t *testing.T) {
 		if err != (Exit{Code: 0}) {
 			t.Errorf("%s: error %v, want exit code 0", arg, err)
 		}
-		want := "Usage of prog:\n\nProgram:\n  -config string\n    \tpath of"
+		want := "Usage of prog:\n\nProgram:\n  -config path\n    \tTOML file"
 		if !strings.HasPrefix(stderr, want) {
 			t.Errorf("%s: help begins %.80q\nwant %q", arg, stderr, want)
 		}
 		for _, want := range []string{
-			"\nRest:\n  -node-id int\n    \tnumber (default 617)\n  -port int\n    \tport (default 0)\n",
+			"\nRest:\n  -node-id int\n    \tnumber (default 617, from the host name; key id)\n  -port number\n    \tport (default 0)\n",
+			"  -msg-timeout duration\n    \ttime (default 1m)\n",
 			"  -snappy\n    \tswitch (default true)\n",
 			"  -tcp-address string\n    \thost:port (default \"0.0.0.0:4150\")\n",
-			"  -lookupd-tcp-address string\n    \tpeer\n",
+			"  -lookupd-tcp-address string\n    \tpeer (may be given more than once; key nsqlookupd_tcp_addresses)\n",
 			"  -tls-required\n    \tdemand\n",
 			"  -tls-min-version version\n    \tversion (default tls1.2)\n",
-			"  -log-prefix string\n    \ttext at the start of every log line; it has no place in JSON (default \"[prog] \")\n",
+			"  -log-prefix text\n    \ttext at the start of every log line; JSON has no place for it (default \"[prog] \")\n",
 		} {
 			if !strings.Contains(stderr, want) {
 				t.Errorf("%s: help has no %q in\n%s", arg, want, stderr)

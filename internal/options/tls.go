@@ -51,7 +51,13 @@ func TLSRequired(at *TLSRequirement) Value {
 	number := func(r TLSRequirement) any { return int(r) }
 	kind := word("requirement", parseTLSRequirement, TLSRequirement.String, number)
 	kind.boolean = true
-	return &value[TLSRequirement]{at: at, kind: kind}
+	kind.literal = func(r TLSRequirement) string {
+		if r == TLSRequiredExceptHTTP {
+			return quoted(r.String())
+		}
+		return r.String()
+	}
+	return &value[TLSRequirement]{at: at, kind: kind, bounds: "true, false, tcp-https"}
 }
 
 // TLSVersion is a version of TLS by its number on the wire, which /config/tls_min_version answers.
@@ -91,5 +97,9 @@ func parseTLSVersion(text string) (TLSVersion, error) {
 // TLSMinVersion is a TLSVersion.
 func TLSMinVersion(at *TLSVersion) Value {
 	number := func(v TLSVersion) any { return int(v) }
-	return &value[TLSVersion]{at: at, kind: word("version", parseTLSVersion, TLSVersion.String, number)}
+	return &value[TLSVersion]{
+		at:     at,
+		kind:   word("version", parseTLSVersion, TLSVersion.String, number),
+		bounds: "tls1.0, tls1.1, tls1.2, tls1.3",
+	}
 }

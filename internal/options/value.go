@@ -13,7 +13,10 @@ type Value interface {
 	IsBoolFlag() bool
 	Type() string // of the argument, in a word for --help
 
-	given() bool // on the command line
+	given() bool     // on the command line
+	repeats() bool   // the flag adds to a list
+	limits() string  // what is accepted, in words; empty: no limits
+	literal() string // the present value as the file writes it
 	fromFile(v any) error
 	fromBody(body []byte) error
 	validate() error
@@ -26,6 +29,7 @@ type kind[T any] struct {
 	parse   func(text string) (T, error) // an argument of a flag
 	decode  func(v any) (T, error)       // a value that the TOML library made
 	show    func(T) string               // the default in --help
+	literal func(T) string               // the value in TOML; nil: show, which is a literal already
 	answer  func(T) any                  // to GET /config
 	body    func([]byte) (T, error)      // of PUT /config; nil: parse
 	join    func(old, more T) T          // what a flag given again does; nil: the last one wins
@@ -37,6 +41,7 @@ type value[T any] struct {
 	kind   kind[T]
 	at     *T
 	refuse func(T) error // what is wrong with a value out of range; nil: nothing ever is
+	bounds string        // what refuse and the kind let through, in words
 	isSet  bool          // from the command line
 }
 
@@ -47,6 +52,17 @@ func (v *value[T]) IsBoolFlag() bool { return v.kind.boolean }
 func (v *value[T]) Type() string { return v.kind.name }
 
 func (v *value[T]) given() bool { return v.isSet }
+
+func (v *value[T]) repeats() bool { return v.kind.join != nil }
+
+func (v *value[T]) limits() string { return v.bounds }
+
+func (v *value[T]) literal() string {
+	if v.kind.literal == nil {
+		return v.kind.show(*v.at)
+	}
+	return v.kind.literal(*v.at)
+}
 
 // Set takes an argument of the command line; the flag package calls it.
 func (v *value[T]) Set(text string) error {

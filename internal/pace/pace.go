@@ -28,17 +28,18 @@ func NewThrottle(rate int64) *Throttle {
 	return t
 }
 
-// Wait blocks until one more message may pass, or ctx is done, of which it returns the error.
+// Wait blocks until one more message may pass. If it has to wait and ctx is cancelled it returns the
+// error of ctx, and the message may not pass.
 func (t *Throttle) Wait(ctx context.Context) error {
 	if t.rate == 0 {
-		return ctx.Err()
+		return nil
 	}
 	now := time.Now()
 	t.tokens = min(t.tokens+now.Sub(t.last).Seconds()*t.rate, t.rate)
 	t.last = now
 	t.tokens--
 	if t.tokens >= 0 {
-		return ctx.Err()
+		return nil
 	}
 	// A very short sleep takes longer than it should; the next one is shorter for that.
 	timer := time.NewTimer(time.Duration(-t.tokens / t.rate * float64(time.Second)))

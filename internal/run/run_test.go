@@ -28,7 +28,11 @@ import (
 const childVar = "NSQ_RUN_TEST_DAEMON"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childVar) != "" {
+	switch {
+	case os.Getenv(childVar) == "":
+	case os.Getenv(reloaderVar) != "":
+		Main(newChildOptions(), newReloading)
+	default:
 		Main(newChildOptions(), newChild)
 	}
 	goleak.VerifyTestMain(m)

@@ -18,6 +18,7 @@ func TestPauseChannel(t *testing.T) {
 		b := start(t, newMemStore())
 		topic := topicOf(t, b, "t")
 		c := subscribe(t, b, "t", "ch", 3, timeout(time.Second))
+		published := time.Now().UnixNano()
 		publish(t, topic, numbered(0, 3)...)
 		synctest.Wait()
 		if err := c.sub.channel.Pause(); err != nil {
@@ -36,7 +37,8 @@ func TestPauseChannel(t *testing.T) {
 		c.sub.SetReady(10)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		want := ChannelStats{Name: "ch", Depth: 5, DeferredCount: 1, MessageCount: 6, RequeueCount: 2, TimeoutCount: 1, FromMemory: [proximities]uint64{3}, ClientCount: 1, Paused: true}
+		want := ChannelStats{Name: "ch", Depth: 5, DeferredCount: 1, FrontTime: published, ReadyCount: 10, MessageCount: 6, DeliveryCount: 3,
+			RequeueCount: 2, TimeoutCount: 1, FromMemory: [proximities]uint64{3}, ClientCount: 1, Paused: true}
 		if got := stats(t, b, "t", "ch"); !reflect.DeepEqual(got, want) || len(c.deliveries()) != 3 {
 			t.Fatalf("paused: %+v, %d delivered; want %+v", got, len(c.deliveries()), want)
 		}

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"nsq/internal/log"
+	"nsq/internal/metrics/histogram"
 	"nsq/internal/protocol"
 	"nsq/internal/quantile"
 )
@@ -62,8 +63,12 @@ type Config struct {
 	Changed func()
 	// Latency measures the time from the publishing of a message to its FIN; nil does not.
 	Latency *quantile.Plan
-	Now     func() time.Time // nil is time.Now
-	Logger  *log.Logger
+	// DeliveryLatency counts the times from the publishing of messages to their first delivery, once
+	// for each channel; nil does not.
+	DeliveryLatency *histogram.Durations
+
+	Now    func() time.Time // nil is time.Now
+	Logger *log.Logger
 }
 
 // Broker holds all topics. Its methods may be called from any goroutine.

@@ -28,13 +28,15 @@ type Channel struct {
 	entry      scanEntry
 	latency    *quantile.Window // from publish to FIN; nil where that is not measured
 
-	messageCount atomic.Uint64
-	requeueCount atomic.Uint64
-	timeoutCount atomic.Uint64
-	fromMemory   [proximities]atomic.Uint64 // deliveries from memory, by how near the consumer is
-	paused       atomic.Bool
-	exiting      atomic.Bool
-	kept         atomic.Bool // its name is in the metadata
+	messageCount  atomic.Uint64
+	deliveryCount atomic.Uint64
+	finishCount   atomic.Uint64
+	requeueCount  atomic.Uint64
+	timeoutCount  atomic.Uint64
+	fromMemory    [proximities]atomic.Uint64 // deliveries from memory, by how near the consumer is
+	paused        atomic.Bool
+	exiting       atomic.Bool
+	kept          atomic.Bool // its name is in the metadata
 
 	gate sync.RWMutex // read-held while messages go from a flight back to the queue, so that closing can wait for it
 

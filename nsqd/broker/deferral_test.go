@@ -26,7 +26,7 @@ func TestDeferredPublish(t *testing.T) {
 			}
 			publish(t, topic, "0")
 			synctest.Wait()
-			want := ChannelStats{Name: "x", DeferredCount: 4, MessageCount: 5, InFlightCount: 1, FromMemory: [proximities]uint64{uint64(min(size, 1))}, ClientCount: 1}
+			want := ChannelStats{Name: "x", DeferredCount: 4, ReadyCount: 100, MessageCount: 5, DeliveryCount: 1, InFlightCount: 1, FromMemory: [proximities]uint64{uint64(min(size, 1))}, ClientCount: 1}
 			if got := stats(t, b, "t", "x"); !reflect.DeepEqual(got, want) {
 				t.Fatalf("deferred: %+v, want %+v", got, want)
 			}

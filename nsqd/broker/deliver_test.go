@@ -28,7 +28,8 @@ func TestPublishDeliverFinish(t *testing.T) {
 		if d := c.last(t); d.attempts != 1 {
 			t.Fatalf("attempts %d, want 1", d.attempts)
 		}
-		want := ChannelStats{Name: "ch", InFlightCount: 3, MessageCount: 3, FromMemory: [proximities]uint64{3}, ClientCount: 1}
+		want := ChannelStats{Name: "ch", InFlightCount: 3, ReadyCount: 10, MessageCount: 3, DeliveryCount: 3,
+			FromMemory: [proximities]uint64{3}, ClientCount: 1}
 		if got := stats(t, b, "t", "ch"); !reflect.DeepEqual(got, want) {
 			t.Fatalf("in flight: %+v, want %+v", got, want)
 		}
@@ -39,6 +40,9 @@ func TestPublishDeliverFinish(t *testing.T) {
 		wantSub := SubscriptionStats{Topic: "t", Channel: "ch", ReadyCount: 10, InFlightCount: 1, MessageCount: 3, FinishCount: 2}
 		if got := c.sub.Stats(); got != wantSub {
 			t.Fatalf("client: %+v, want %+v", got, wantSub)
+		}
+		if got := stats(t, b, "t", "ch").FinishCount; got != 2 {
+			t.Fatalf("%d finished on the channel, want 2", got)
 		}
 		topic := b.Stats("t", "")[0]
 		if topic.MessageCount != 3 || topic.MessageBytes != 12 || topic.Depth != 0 {

@@ -275,6 +275,17 @@ func (q *queue) depth() (all, overflow int64) {
 	return int64(q.ring.len()) + overflow, overflow
 }
 
+// frontTime is when the message at the front of memory was published, in nanoseconds since the Unix
+// epoch; 0 if memory holds none.
+func (q *queue) frontTime() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if m := q.ring.front(); m != nil {
+		return m.timestamp()
+	}
+	return 0
+}
+
 // empty drops everything that waits. It returns ErrExiting when the queue is closed or deleted.
 func (q *queue) empty() error {
 	q.mu.Lock()

@@ -21,6 +21,14 @@ const (
 
 func (r *ring) len() int { return r.n }
 
+// front is the message that pop would take first, nil if there is none.
+func (r *ring) front() *Message {
+	if r.n == 0 {
+		return nil
+	}
+	return &r.head.items[r.head.first]
+}
+
 // push appends a batch.
 func (r *ring) push(batch []Message) {
 	r.n += len(batch)

@@ -10,6 +10,7 @@ type TopicStats struct {
 	BackendDepth int64          // those of them on disk
 	MessageCount uint64         // messages accepted
 	MessageBytes uint64         // the sum of their bodies
+	FrontTime    int64          // when the next message in memory was published, Unix nanoseconds; 0 without one
 	Paused       bool
 	Latency      quantile.Result // of all its channels: nanoseconds from publish to FIN
 }
@@ -21,7 +22,11 @@ type ChannelStats struct {
 	BackendDepth  int64 // those of them on disk
 	InFlightCount int64
 	DeferredCount int64
+	FrontTime     int64  // when the next message in memory was published, Unix nanoseconds; 0 without one
+	ReadyCount    int64  // the sum of what the clients are ready for
 	MessageCount  uint64 // messages received from the topic
+	DeliveryCount uint64 // messages sent to clients, as often as each was
+	FinishCount   uint64
 	RequeueCount  uint64
 	TimeoutCount  uint64
 	FromMemory    [proximities]uint64 // messages delivered from memory, by Proximity of the consumer
@@ -65,6 +70,7 @@ func (t *Topic) stats(channel string) TopicStats {
 		BackendDepth: onDisk,
 		MessageCount: t.messageCount.Load(),
 		MessageBytes: t.messageBytes.Load(),
+		FrontTime:    t.queue.frontTime(),
 		Paused:       t.paused.Load(),
 	}
 	windows := make([]*quantile.Window, 0, len(t.Channels()))
@@ -81,9 +87,10 @@ func (t *Topic) stats(channel string) TopicStats {
 func (c *Channel) stats() ChannelStats {
 	all, onDisk := c.queue.depth()
 	subscriptions := c.Subscriptions()
-	inFlight := int64(0)
+	inFlight, ready := int64(0), int64(0)
 	for _, s := range subscriptions {
 		inFlight += s.flight.count.Load()
+		ready += s.flight.readyCount()
 	}
 	return ChannelStats{
 		Name:          c.name,
@@ -91,7 +98,11 @@ func (c *Channel) stats() ChannelStats {
 		BackendDepth:  onDisk,
 		InFlightCount: inFlight,
 		DeferredCount: int64(c.deferred.len()),
+		FrontTime:     c.queue.frontTime(),
+		ReadyCount:    ready,
 		MessageCount:  c.messageCount.Load(),
+		DeliveryCount: c.deliveryCount.Load(),
+		FinishCount:   c.finishCount.Load(),
 		RequeueCount:  c.requeueCount.Load(),
 		TimeoutCount:  c.timeoutCount.Load(),
 		FromMemory:    [proximities]uint64{c.fromMemory[Anywhere].Load(), c.fromMemory[SameRegion].Load(), c.fromMemory[SameZone].Load()},

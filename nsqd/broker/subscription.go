@@ -111,6 +111,7 @@ func (s *Subscription) SetReady(n int64) {
 func (s *Subscription) Finish(ids []protocol.ID) (failed []protocol.ID) {
 	finished, failed := s.finish(ids)
 	s.finishCount.Add(uint64(finished))
+	s.channel.finishCount.Add(uint64(finished))
 	if finished > 0 {
 		s.windowOpened()
 	}
@@ -231,7 +232,8 @@ func (s *Subscription) deliver(batch *Batch) error {
 	c := s.channel
 	s.sample(batch)
 	messages := batch.messages
-	taken, due := s.flight.deliver(messages, c.topic.broker.mono(), int64(s.config.MsgTimeout))
+	now := c.topic.broker.config.Now()
+	taken, due := s.flight.deliver(messages, int64(now.Sub(c.topic.broker.start)), int64(s.config.MsgTimeout))
 	if taken < len(messages) { // the window has become smaller in the meantime
 		c.putBack(messages[taken:])
 	}
@@ -240,6 +242,8 @@ func (s *Subscription) deliver(batch *Batch) error {
 	}
 	c.topic.broker.scan.schedule(&c.entry, due)
 	s.messageCount.Add(uint64(taken))
+	c.deliveryCount.Add(uint64(taken))
+	c.topic.broker.measureDelivery(messages[:taken], now)
 	if !batch.onDisk {
 		c.fromMemory[s.config.Proximity].Add(uint64(taken))
 	}

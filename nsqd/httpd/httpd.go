@@ -37,6 +37,8 @@ type Config struct {
 	Clients func() []api.ClientStats
 	// Info describes the node. The text of its error is what the client is told.
 	Info func() (api.Info, error)
+	// Metrics answers scrapes of Prometheus, see NewMetrics; without it there is no such route.
+	Metrics http.Handler
 	// ConfigGet returns the value of an option by its key, and false if there is none. A string is
 	// answered as it is, anything else as JSON.
 	ConfigGet func(key string) (any, bool)
@@ -77,6 +79,9 @@ func (a *API) routes() *httpx.Router {
 	r.Plain(http.MethodGet, "/ping", a.ping)
 	r.API(http.MethodGet, "/info", a.info)
 	r.API(http.MethodGet, "/stats", a.stats)
+	if a.config.Metrics != nil {
+		r.Raw(http.MethodGet, "/metrics", a.metrics, httpx.Unlogged())
+	}
 	r.API(http.MethodGet, "/config/:opt", a.getOption)
 	r.API(http.MethodPut, "/config/:opt", a.putOption)
 

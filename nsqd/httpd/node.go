@@ -64,6 +64,10 @@ func (a *API) info(*http.Request, httprouter.Params) (any, error) {
 	return info, nil
 }
 
+func (a *API) metrics(w http.ResponseWriter, req *http.Request, _ httprouter.Params) {
+	a.config.Metrics.ServeHTTP(w, req)
+}
+
 func (a *API) getOption(_ *http.Request, ps httprouter.Params) (any, error) {
 	value, ok := a.config.ConfigGet(ps.ByName("opt"))
 	if !ok {

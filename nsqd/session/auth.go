@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"time"
@@ -55,8 +54,7 @@ func (c *client) auth(cmd *protocol.Command) error {
 	}
 	keeper, err := c.server.config.Auth.Keep(c.server.config.Context, c.authRequest(secret))
 	if err != nil {
-		c.server.config.Logger.Errorf("client(%s) AUTH failed - %s", c.addr, err)
-		return protocol.FaultAuthFailed.With()
+		return c.unanswered(err)
 	}
 	grant := keeper.Grant()
 	if grant.Entries() == 0 {
@@ -111,8 +109,7 @@ func (c *client) authorize(op protocol.Op, permission auth.Permission, topic, ch
 	}
 	grant, err := rights.Valid(c.server.config.Context, now)
 	if err != nil {
-		c.server.config.Logger.Errorf("client(%s) AUTH failed - %s", c.addr, err)
-		return protocol.FaultAuthFailed.With()
+		return c.unanswered(err)
 	}
 	if !grant.Allows(permission, topic, channel) {
 		return protocol.FaultUnauthorized.With(op, topic, channel)
@@ -123,6 +120,16 @@ func (c *client) authorize(op protocol.Op, permission auth.Permission, topic, ch
 	return nil
 }
 
+// unanswered words the failure of a question to the auth servers. One that was given up because
+// nsqd stops says nothing of the client.
+func (c *client) unanswered(err error) error {
+	if c.server.config.Context.Err() != nil {
+		return broker.ErrExiting
+	}
+	c.server.config.Logger.Errorf("client(%s) AUTH failed - %s", c.addr, err)
+	return protocol.FaultAuthFailed.With()
+}
+
 // watchRights looks again whether the client may consume what it is subscribed to whenever its
 // grant has expired, and ends the connection when it may no more.
 func (c *client) watchRights(topic, channel string) {
@@ -130,18 +137,27 @@ func (c *client) watchRights(topic, channel string) {
 	if rights == nil {
 		return
 	}
-	// The callback reads the field: the timer begins after it is set.
-	c.recheck = time.AfterFunc(time.Hour, func() {
-		wait, err := c.recheckRights(rights, topic, channel)
+	ctx, cancel := context.WithCancel(c.server.config.Context)
+	// The callback reads the variable: the timer begins after it is set.
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Hour, func() {
+		wait, fault := c.recheckRights(ctx, rights, topic, channel)
 		switch {
-		case c.ending.Load():
-		case err != nil:
-			c.revoke(err)
+		case ctx.Err() != nil:
+		case fault != nil:
+			c.revoke(fault)
 		default:
-			c.recheck.Reset(wait)
+			timer.Reset(wait)
+			if ctx.Err() != nil { // by now
+				timer.Stop()
+			}
 		}
 	})
-	c.recheck.Reset(untilExpiry(rights.Grant()))
+	timer.Reset(untilExpiry(rights.Grant()))
+	c.unwatch = func() {
+		cancel()
+		timer.Stop()
+	}
 }
 
 // untilExpiry is the time until a grant is to be asked for again.
@@ -150,13 +166,15 @@ func untilExpiry(grant *auth.Grant) time.Duration {
 }
 
 // recheckRights returns when to look the next time, or why the subscription has to end.
-func (c *client) recheckRights(rights *auth.Keeper, topic, channel string) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(c.server.config.Context, recheckGrace)
+func (c *client) recheckRights(ctx context.Context, rights *auth.Keeper, topic, channel string) (time.Duration, *protocol.Error) {
+	ctx, cancel := context.WithTimeout(ctx, recheckGrace)
 	defer cancel()
-	expired := time.Since(rights.Grant().Expires())
+	expires := rights.Grant().Expires()
 	grant, err := rights.Valid(ctx, time.Now())
 	switch {
-	case errors.Is(err, auth.ErrRefused), err != nil && expired > recheckGrace:
+	case errors.Is(err, context.Canceled): // the connection ends, or all do
+		return 0, nil
+	case errors.Is(err, auth.ErrRefused), err != nil && time.Since(expires) > recheckGrace:
 		c.server.config.Logger.Errorf("client(%s) AUTH failed - %s", c.addr, err)
 		return 0, protocol.FaultAuthFailed.With()
 	case err != nil:
@@ -166,14 +184,6 @@ func (c *client) recheckRights(rights *auth.Keeper, topic, channel string) (time
 		return 0, protocol.FaultUnauthorized.With(protocol.OpSub, topic, channel)
 	}
 	return untilExpiry(grant), nil
-}
-
-// revoke tells the client why, and ends the connection.
-func (c *client) revoke(reason error) {
-	if err := c.out.send(protocol.FrameError, reason.Error()); err != nil {
-		c.server.config.Logger.Debugf("client(%s) failed to send error - %s", c.addr, err)
-	}
-	c.Close(fmt.Errorf("authorisation ended: %w", reason))
 }
 
 // proximity is how near the client is, by what it said in IDENTIFY.

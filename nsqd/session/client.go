@@ -46,10 +46,11 @@ type client struct {
 	rights    atomic.Pointer[auth.Keeper]         // nil without AUTH; written by the read loop
 	permitted permitted
 	heartbeat *time.Timer // its callback writes the frame
-	recheck   *time.Timer // of the rights of a subscription; nil without AUTH
+	unwatch   func()      // ends the checks of a subscription's rights; nil without them
 
-	ending atomic.Bool  // the read loop is closing the connection
-	reason atomic.Value // closeReason: why another part has closed it
+	ending  atomic.Bool                    // the read loop is closing the connection
+	reason  atomic.Value                   // closeReason: why another part has closed it
+	revoked atomic.Pointer[protocol.Error] // what the read loop is to end with; nil without
 
 	// Commands that came together and are acted on together: publishes to one topic, or FINs.
 	batch     broker.Batch
@@ -84,8 +85,11 @@ func (c *client) run() {
 func (c *client) end(err error) {
 	c.ending.Store(true)
 	c.heartbeat.Stop()
-	if c.recheck != nil {
-		c.recheck.Stop()
+	if c.unwatch != nil {
+		c.unwatch()
+	}
+	if revoked := c.revoked.Load(); revoked != nil {
+		err = revoked
 	}
 
 	var fault *protocol.Error
@@ -124,7 +128,7 @@ func (c *client) logEnd(err error) {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), errors.Is(err, broker.ErrExiting):
 		level = log.Info
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errNotTaken):
 		err = fmt.Errorf("nothing heard for two heartbeat intervals: %w", err)
 	}
 	c.server.config.Logger.Logf(level, "client(%s) - %s", c.addr, err)
@@ -164,6 +168,16 @@ func (c *client) beforeRead() error {
 	if err := c.out.flush(); err != nil {
 		return err
 	}
+	if err := c.moveDeadline(); err != nil {
+		return err
+	}
+	if revoked := c.revoked.Load(); revoked != nil { // its deadline has just been replaced, perhaps
+		return revoked
+	}
+	return nil
+}
+
+func (c *client) moveDeadline() error {
 	interval := c.settings.Load().heartbeat
 	if !c.heard || interval == 0 {
 		return nil
@@ -246,6 +260,16 @@ func (c *client) Deliver(batch []broker.Message) error { return c.out.messages(b
 
 // Flush sends what was written; the pump of the subscription calls it.
 func (c *client) Flush() error { return c.out.flush() }
+
+// revoke ends the connection from outside of its read loop, which tells the client why: it is woken
+// from a read that waits, and from a write that a client without interest holds up.
+func (c *client) revoke(fault *protocol.Error) {
+	c.revoked.Store(fault)
+	err := errors.Join(c.conn.SetReadDeadline(time.Unix(1, 0)), c.conn.SetWriteDeadline(time.Now().Add(lastWords)))
+	if err != nil {
+		c.Close(err)
+	}
+}
 
 // Close ends the connection from outside of its read loop, which then sees to the rest.
 func (c *client) Close(reason error) {

@@ -21,7 +21,7 @@ const ok = "\x00\x00\x00\x06\x00\x00\x00\x00OK"
 // conn is a client's end of a connection, and the words in which tests talk about it. What arrives is
 // read at once, by a goroutine of its own.
 type conn struct {
-	t    *testing.T
+	t    testing.TB
 	node *node
 	raw  net.Conn  // below all layers
 	out  io.Writer // what is written arrives without a flush
@@ -314,7 +314,7 @@ func (in *inbox) peek() (string, error) {
 }
 
 // wantAfter says how much time has passed since then, which is exact in a bubble.
-func wantAfter(t *testing.T, since time.Time, least, most time.Duration) {
+func wantAfter(t testing.TB, since time.Time, least, most time.Duration) {
 	t.Helper()
 	if passed := time.Since(since); passed < least || passed > most {
 		t.Errorf("after %v, want %v to %v", passed, least, most)

@@ -28,6 +28,9 @@ type setup struct {
 	limits    Limits
 	memory    int // messages
 	tls       *tls.Config
+	required  bool   // TLS
+	auth      string // what the auth server answers at first; empty: no AUTH
+	context   context.Context
 	handshake time.Duration
 	store     func(*broker.ClassicStore) broker.Store
 	log       func(line string) // sees each line; may be nil
@@ -49,13 +52,15 @@ func defaults() setup {
 
 // node is a session server with a broker behind it and a listener before it, as nsqd wires them.
 type node struct {
-	t         *testing.T
+	t         testing.TB
 	transport transport
 	broker    *broker.Broker
 	sessions  *Server
 	server    *netserver.Server
 	connect   func() (net.Conn, error)
 	journal   *journal
+	auth      *authServer // nil without AUTH
+	clientTLS *tls.Config // of clients; nil accepts anything and presents nothing
 	folder    string
 	panics    bool // a connection is going to end in one
 }
@@ -64,24 +69,28 @@ type node struct {
 // bubble, where time passes only while everybody waits.
 func with(t *testing.T, by transport, test func(*node), changes ...func(*setup)) {
 	t.Helper()
-	if by.network == "pipe" {
-		synctest.Test(t, func(t *testing.T) { test(start(t, by, changes...)) })
-		return
-	}
-	test(start(t, by, changes...))
-}
-
-// start begins a node. It is stopped at the end of the test, and must be clean then.
-func start(t *testing.T, by transport, changes ...func(*setup)) *node {
-	t.Helper()
 	s := defaults()
 	for _, change := range changes {
 		change(&s)
 	}
+	var server *authServer // outside of the bubble: time may pass while it waits for questions
+	if s.auth != "" {
+		server = newAuthServer(t, s.auth)
+	}
+	if by.network == "pipe" {
+		synctest.Test(t, func(t *testing.T) { test(start(t, by, s, server)) })
+		return
+	}
+	test(start(t, by, s, server))
+}
+
+// start begins a node. It is stopped at the end of the test, and must be clean then.
+func start(t testing.TB, by transport, s setup, server *authServer) *node {
+	t.Helper()
 	if by.tls && s.tls == nil {
 		s.tls = serverTLS()
 	}
-	n := &node{t: t, transport: by, journal: &journal{see: s.log}, folder: t.TempDir()}
+	n := &node{t: t, transport: by, journal: &journal{see: s.log}, auth: server, folder: t.TempDir()}
 	logger := log.New(n.journal, "", log.Debug)
 	var err error
 	n.broker, err = broker.New(broker.Config{
@@ -95,7 +104,10 @@ func start(t *testing.T, by transport, changes ...func(*setup)) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.sessions = NewServer(Config{Broker: n.broker, Limits: s.limits, TLS: s.tls, Logger: logger})
+	n.sessions = NewServer(Config{
+		Context: s.context, Broker: n.broker, Limits: s.limits,
+		TLS: s.tls, TLSRequired: s.required, Auth: server.client(t, logger), Logger: logger,
+	})
 	listener := n.listen()
 	n.server = netserver.New(listener, netserver.Config{
 		Protocols:        map[string]func(net.Conn){protocol.Magic: n.sessions.Serve},

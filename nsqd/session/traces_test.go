@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// trace is a conversation as it was recorded with NSQ 1.3, byte for byte but for times and ids. T27
-// and T29 are about policies that a Config does not have: TLS required, and AUTH.
+// trace is a conversation as it was recorded with NSQ 1.3, byte for byte but for times and ids.
 type trace struct {
 	name       string
 	identifies bool // by itself, so that no upgrade can come before it
@@ -258,11 +257,39 @@ var traces = []trace{
 		c.send(strings.Repeat("N", 16384)) // NSQ 1.3 closed without a word
 		c.wantFatal("E_INVALID command line longer than 16384 bytes")
 	}},
+	{
+		name: "T27 TLS required", identifies: true, change: requireTLS,
+		talk: func(n *node) {
+			c := n.dial()
+			c.send("IDENTIFY\n\x00\x00\x00\x02{}")
+			c.wantBytes("\x00\x00\x00\x06\x00\x00\x00\x00OK")
+			c.send("SUB t ch\n")
+			c.wantBytes("\x00\x00\x00\x38\x00\x00\x00\x01E_INVALID cannot SUB in current state (TLS required)")
+			c.wantClosed()
+		},
+	},
 	{name: "T28 TLS upgrade, SUB", talk: func(n *node) {
 		c := n.dial() // asserts the answer, the handshake and the OK
 		c.send("SUB t ch\n")
 		c.wantOK(1)
 	}},
+	{
+		name: "T29 AUTH required, accepted, then refused topic", change: authorized(grant(3600, entry("^ok$", "", "publish"))),
+		talk: func(n *node) {
+			first := n.dial()
+			first.send("SUB ok ch\n")
+			first.wantBytes("\x00\x00\x00\x29\x00\x00\x00\x01E_AUTH_FIRST AUTH required before SUB")
+			first.wantClosed()
+			c := n.dial()
+			c.send("AUTH\n\x00\x00\x00\x06s3cret")
+			c.wantBytes("\x00\x00\x00\x50\x00\x00\x00\x00" + `{"identity":"me","identity_url":"http://id.example/me","permission_count":1}`)
+			c.send("PUB ok\n\x00\x00\x00\x01x")
+			c.wantBytes("\x00\x00\x00\x06\x00\x00\x00\x00OK")
+			c.send("PUB no\n\x00\x00\x00\x01x")
+			c.wantBytes("\x00\x00\x00\x31\x00\x00\x00\x01E_UNAUTHORIZED AUTH failed for PUB on \"no\" \"\"")
+			c.wantClosed()
+		},
+	},
 	{
 		name: "T30 consumer limit", change: func(s *setup) { s.limits.MaxChannelConsumers = 1 },
 		talk: func(n *node) {
@@ -296,7 +323,7 @@ func TestTraces(t *testing.T) {
 			inBubble := by.network == "pipe"
 			var shared *node
 			if !inBubble {
-				shared = start(t, by)
+				shared = start(t, by, defaults(), nil)
 			}
 			for _, trace := range traces {
 				if trace.identifies && by.upgrades() || trace.timed && !inBubble {

@@ -90,7 +90,11 @@ func (c *conn) layer(by transport) {
 	c.t.Helper()
 	source := io.Reader(c.raw)
 	if by.tls {
-		secure := tls.Client(c.raw, &tls.Config{InsecureSkipVerify: true})
+		config := c.node.clientTLS
+		if config == nil {
+			config = &tls.Config{InsecureSkipVerify: true}
+		}
+		secure := tls.Client(c.raw, config)
 		if err := secure.Handshake(); err != nil {
 			c.t.Fatal(err)
 		}
@@ -159,14 +163,16 @@ func (f flushing) Write(p []byte) (int, error) {
 }
 
 // serverTLS has a certificate that nobody has signed.
-var serverTLS = sync.OnceValue(func() *tls.Config {
+var serverTLS = sync.OnceValue(func() *tls.Config { return selfSigned("nsqd") })
+
+func selfSigned(name string) *tls.Config {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		panic(err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
-		Subject:      pkix.Name{CommonName: "nsqd"},
+		Subject:      pkix.Name{CommonName: name},
 		NotBefore:    time.Unix(0, 0),
 		NotAfter:     time.Unix(1<<33, 0),
 	}
@@ -175,4 +181,4 @@ var serverTLS = sync.OnceValue(func() *tls.Config {
 		panic(err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
-})
+}

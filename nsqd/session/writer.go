@@ -2,8 +2,10 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -17,7 +19,10 @@ const (
 	gatherSize = 8 << 10
 )
 
-var errWriterShut = errors.New("connection is closing")
+var (
+	errWriterShut = errors.New("connection is closing")
+	errNotTaken   = errors.New("client did not take what was sent in time")
+)
 
 // outputBuffers holds buffers that no connection needs at the moment: one has a buffer only while
 // it has output.
@@ -158,6 +163,9 @@ func (out *writer) writeLocked(body []byte) error {
 	}
 	if out.err == nil {
 		out.err = out.sinkLocked(body)
+	}
+	if errors.Is(out.err, os.ErrDeadlineExceeded) && !errors.Is(out.err, errNotTaken) {
+		out.err = fmt.Errorf("%w: %w", errNotTaken, out.err)
 	}
 	if out.store != nil {
 		outputBuffers.Put(out.store)

@@ -251,3 +251,27 @@ func TestAnswersAreCopies(t *testing.T) {
 	want(t, "topics", db.Topics(), []string{"t"})
 	want(t, "nodes", db.Nodes(at(0))[0].Topics, []NodeTopic{{Name: "t"}})
 }
+
+// Counts follow silence, tombstones and their end.
+func TestCount(t *testing.T) {
+	db := New(inactive, tombstone)
+	want(t, "empty", db.Count(at(0)), Counts{})
+	a := db.Identify(peer("a", 1), at(0))
+	db.Register(a, "t", "c", at(0))
+	db.Register(a, "u", "", at(0))
+	db.CreateChannel("u", "d")
+	db.CreateChannel("u", "e")
+	db.CreateTopic("v")
+	b := db.Identify(peer("b", 2), at(0))
+	db.Register(b, "t", "c", at(0))
+	db.Tombstone("t", "a:4151", at(0))
+	want(t, "all", db.Count(at(0)), Counts{Topics: 3, Channels: 3, Producers: 2, Nodes: 2, Tombstones: 1})
+
+	db.Refresh(b, at(tombstone))
+	want(t, "tombstone over", db.Count(at(tombstone)), Counts{Topics: 3, Channels: 3, Producers: 2, Nodes: 2})
+	db.Refresh(b, at(inactive))
+	want(t, "one silent", db.Count(at(inactive+1)), Counts{Topics: 3, Channels: 3, Producers: 2, Nodes: 1})
+	db.Disconnect(a)
+	db.DeleteTopic("u")
+	want(t, "one left", db.Count(at(inactive+1)), Counts{Topics: 2, Channels: 1, Producers: 1, Nodes: 1})
+}
