@@ -172,7 +172,9 @@ func TestAuth(t *testing.T) {
 func TestLogInJSON(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(...string) *testutil.Daemon{
-		"nsqd":       func(args ...string) *testutil.Daemon { return programs.Launch(t, "nsqd", nsqdArgs(t.TempDir(), args...)...) },
+		"nsqd": func(args ...string) *testutil.Daemon {
+			return programs.Launch(t, "nsqd", nsqdArgs(t.TempDir(), args...)...)
+		},
 		"nsqlookupd": func(args ...string) *testutil.Daemon { return programs.Launch(t, "nsqlookupd", args...) },
 	} {
 		d := start("--log-format=json", "--log-level=debug")

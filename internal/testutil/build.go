@@ -1,5 +1,6 @@
 // Package testutil has what tests of whole programs share: it builds and starts the programs, watches
-// and stops them, waits for what must happen, and keeps the ledger of messages published and finished.
+// and stops them, waits for what must happen, makes certificates, and keeps the ledger of messages
+// published and finished.
 // It knows a program by its command line, its log and its addresses only; what is said to one is the
 // test's business.
 //

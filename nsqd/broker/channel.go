@@ -113,6 +113,8 @@ func (c *Channel) receive(batch []Message, put func([]Message) error) error {
 
 // putBack returns messages to the tail of the queue. Nothing is lost while the channel exists.
 func (c *Channel) putBack(batch []Message) {
+	c.queue.moving.Add(int64(len(batch)))
+	defer c.queue.moving.Add(int64(-len(batch)))
 	if err := c.queue.putBack(batch); err != nil && !c.exiting.Load() {
 		c.topic.broker.config.Logger.Errorf("CHANNEL(%s): failed to put back %d messages - %s", c.name, len(batch), err)
 	}
@@ -207,6 +209,7 @@ func (c *Channel) messagePump(s *Subscription) {
 		default:
 			err = s.rest(window)
 		}
+		c.queue.arrived(&batch)
 		if err != nil {
 			s.consumer.Close(err)
 			<-s.stop

@@ -109,7 +109,14 @@ func (t *Topic) handOver(batch *Batch) (left []*Channel, more bool) {
 	default:
 		return nil, !t.queue.await(&t.waiter, topicBatch)
 	}
-	return offer(batch.messages, channels), true
+	t.held.Store(int64(batch.Len() - batch.taken)) // those that were deferred; the queue counts the others
+	left = offer(batch.messages, channels)
+	t.held.Store(0)
+	if len(left) > 0 {
+		t.held.Store(int64(batch.Len()))
+	}
+	t.queue.arrived(batch)
+	return left, true
 }
 
 // take fills the batch with what waits: deferred publishes first. It returns false if the overflow
@@ -153,7 +160,6 @@ func offer(batch []Message, channels []*Channel) (left []*Channel) {
 // handOverRest offers a batch again to the channels that could not store it, until they can. It
 // returns false when the topic stops; then memory holds what the disk does not take.
 func (t *Topic) handOverRest(batch []Message, left []*Channel) bool {
-	t.held.Store(int64(len(batch)))
 	defer t.held.Store(0)
 	retry := time.NewTimer(diskRetry)
 	defer retry.Stop()

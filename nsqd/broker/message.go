@@ -101,6 +101,7 @@ type Batch struct {
 	used     int    // bytes of it
 	next     int    // size of the chunk after it
 	onDisk   bool   // the messages were taken from an overflow
+	taken    int    // messages that their queue counts until they have arrived elsewhere
 }
 
 // Len is the number of messages.

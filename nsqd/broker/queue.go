@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"nsq/internal/diskq"
 )
@@ -23,6 +24,10 @@ type queue struct {
 	// onlyToWaiters makes a queue without memory accept what those who wait can take at once:
 	// with --mem-queue-size=0 that is all an ephemeral channel keeps.
 	onlyToWaiters bool
+
+	// moving is how many messages are on their way from here to their next place, or back. They
+	// count as waiting: nobody may find that there is nothing left while there is.
+	moving atomic.Int64
 
 	mu       sync.Mutex // guards the following
 	ring     ring
@@ -213,6 +218,8 @@ func (q *queue) take(dst *Batch, limit int, w *waiter) error {
 	q.turn = backlog > 0 && !fromDisk
 	if !fromDisk {
 		dst.messages = q.ring.pop(dst.messages, limit)
+		q.moving.Add(int64(len(dst.messages)))
+		dst.taken = len(dst.messages)
 		if q.ring.len() > 0 || backlog > 0 {
 			q.wakeLocked()
 		}
@@ -222,6 +229,8 @@ func (q *queue) take(dst *Batch, limit int, w *waiter) error {
 	if q.ring.len() > 0 || backlog > int64(limit) {
 		q.wakeLocked()
 	}
+	dst.taken = int(min(int64(limit), backlog))
+	q.moving.Add(int64(dst.taken)) // before they leave the overflow's depth
 	q.mu.Unlock()
 
 	dst.onDisk = true
@@ -232,6 +241,12 @@ func (q *queue) take(dst *Batch, limit int, w *waiter) error {
 		}
 	}
 	return err
+}
+
+// arrived notes that a batch which take has filled is in its next place.
+func (q *queue) arrived(batch *Batch) {
+	q.moving.Add(int64(-batch.taken))
+	batch.taken = 0
 }
 
 // await enters w among those who wait, to be woken by the next put; window is how many messages it
@@ -267,12 +282,12 @@ func (q *queue) leave(w *waiter) {
 	}
 }
 
-// depth is how many messages wait, and how many of them in the overflow.
+// depth is how many messages wait or are on their way, and how many of them are in the overflow.
 func (q *queue) depth() (all, overflow int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	overflow = q.over.Depth()
-	return int64(q.ring.len()) + overflow, overflow
+	return int64(q.ring.len()) + q.moving.Load() + overflow, overflow
 }
 
 // frontTime is when the message at the front of memory was published, in nanoseconds since the Unix

@@ -20,6 +20,7 @@ func takeAll(t interface{ Fatalf(string, ...any) }, q *queue) []string {
 		if err := q.take(&b, 64, new(waiter)); err != nil {
 			t.Fatalf("take: %v", err)
 		}
+		q.arrived(&b)
 		if b.Len() == 0 {
 			return all
 		}
@@ -60,6 +61,7 @@ func TestQueueAgainstModel(t *testing.T) {
 				if err := q.take(&b, limit, new(waiter)); err != nil || b.Len() > limit {
 					t.Fatalf("took %d of %d: %v", b.Len(), limit, err)
 				}
+				q.arrived(&b)
 				if b.Len() == 0 && len(kept) > 0 {
 					t.Fatalf("nothing taken where %d wait", len(kept))
 				}
@@ -130,6 +132,7 @@ func TestQueueTakesInTurn(t *testing.T) {
 		if err := q.take(&b, 10, new(waiter)); err != nil {
 			t.Fatal(err)
 		}
+		q.arrived(&b)
 		if len(b.messages[0].Body()) < 3 { // of the first hundred
 			memory += b.Len()
 		} else {
@@ -300,6 +303,7 @@ func TestQueueStress(t *testing.T) {
 						t.Errorf("take: %v", err)
 						return
 					}
+					q.arrived(&b)
 					for i := range b.messages {
 						n := 0
 						for _, digit := range b.messages[i].Body() {

@@ -237,6 +237,7 @@ func (s *Subscription) deliver(batch *Batch) error {
 	if taken < len(messages) { // the window has become smaller in the meantime
 		c.putBack(messages[taken:])
 	}
+	c.queue.arrived(batch)
 	if taken == 0 {
 		return nil
 	}

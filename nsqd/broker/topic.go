@@ -32,7 +32,7 @@ type Topic struct {
 	gate sync.RWMutex // read-held by publishers, so that closing can wait for them
 	fan  sync.Mutex   // the turn to hand over to the channels: the pump's, or a publisher's
 
-	held      atomic.Int64 // messages that the pump offers again to a channel which could not store them
+	held      atomic.Int64 // messages that the pump has in hand and the queue does not count
 	pumping   atomic.Bool
 	startPump sync.Once
 	waiter    waiter        // the pump's

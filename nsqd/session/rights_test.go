@@ -221,6 +221,7 @@ func TestRightsEndForStuckClient(t *testing.T) {
 		c.readFrame(c.raw)
 		c.send("RDY 100\n")
 		eventually(t, "messages are in flight", func() bool { return n.channel("t", "ch").InFlightCount > 0 })
+		c.send("NOP\n") // so that reading waits for the writing, too
 		eventually(t, "the client is gone", func() bool { return len(n.sessions.Clients()) == 0 })
 		if stats := n.channel("t", "ch"); stats.InFlightCount != 0 || stats.Depth != 12 {
 			t.Errorf("%d in flight, depth %d", stats.InFlightCount, stats.Depth)
