@@ -150,6 +150,7 @@ func (n *NSQD) HTTPAddr() net.Addr {
 // connection is accepted any more, those that are open are closed, requests end, and everything that
 // memory holds goes to disk. An error says what could not be brought back, served or stored.
 func (n *NSQD) Run(ctx context.Context) error {
+	defer holdHeapFloor()()
 	defer func() {
 		if err := n.folder.Unlock(); err != nil {
 			n.logger.Errorf("failed to unlock data-path - %s", err)

@@ -88,7 +88,9 @@ func (c *client) end(err error) {
 	if c.unwatch != nil {
 		c.unwatch()
 	}
-
+	if revoked := c.revoked.Load(); revoked != nil {
+		err = revoked
+	}
 
 	var fault *protocol.Error
 	if errors.As(err, &fault) {

@@ -23,7 +23,7 @@ func TestLogOfTimeouts(t *testing.T) {
 			}
 		})
 	})
-	for _, by := range []transport{overTCP, overTLS, overSnappy} {
+	for _, by := range []transport{overTCP, overTLS} {
 		t.Run("stuck "+by.String(), func(t *testing.T) {
 			t.Parallel()
 			with(t, by, func(n *node) {
