@@ -146,8 +146,10 @@ func (c *client) loop() error {
 			return err
 		}
 		if !ok {
-			if err := c.settle(); err != nil {
-				return err
+			if c.in.waits() {
+				if err := c.settle(); err != nil {
+					return err
+				}
 			}
 			if err := c.in.fill(); err != nil {
 				return err

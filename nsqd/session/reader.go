@@ -28,12 +28,26 @@ type reader struct {
 	// beforeRead is called before each read, which may block: nothing that the peer waits for may
 	// be held back then.
 	beforeRead func() error
+	// arrived is how many bytes lie ready in a layer below the source, nil without one. A layer that
+	// unpacks gives back one piece a read, and pieces that came together are acted on together.
+	arrived func() int
 
 	buf  []byte
 	r, w int // buf[r:w] has been read and not taken
 }
 
 func (in *reader) buffered() int { return in.w - in.r }
+
+// waits says whether the next read may have to wait for the peer.
+func (in *reader) waits() bool { return in.arrived == nil || in.arrived() == 0 }
+
+// prepare is beforeRead, where it is needed.
+func (in *reader) prepare() error {
+	if !in.waits() {
+		return nil
+	}
+	return in.beforeRead()
+}
 
 // line takes a whole line out of the buffer. It returns false where the buffer holds none yet.
 func (in *reader) line() (line []byte, ok bool, err error) {
@@ -47,7 +61,7 @@ func (in *reader) line() (line []byte, ok bool, err error) {
 
 // fill reads once, for at least one byte more.
 func (in *reader) fill() error {
-	if err := in.beforeRead(); err != nil {
+	if err := in.prepare(); err != nil {
 		return err
 	}
 	filled := in.w == len(in.buf) // by the last read: more is to come
@@ -134,7 +148,7 @@ func (in *reader) ReadFull(p []byte) error {
 // readInto fills p from the source; the buffer is empty.
 func (in *reader) readInto(p []byte) error {
 	for len(p) > 0 {
-		if err := in.beforeRead(); err != nil {
+		if err := in.prepare(); err != nil {
 			return err
 		}
 		n, err := in.source.Read(p)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
 	"errors"
@@ -16,6 +17,9 @@ import (
 
 // handshakeTimeout is how long a TLS handshake may take.
 const handshakeTimeout = 5 * time.Second
+
+// packedBufferSize is how much compressed input is read at a time, in bytes.
+const packedBufferSize = 16 << 10
 
 // upgrade puts the layers that were agreed on under the frames, TLS first, and says OK in each.
 // Bytes that the client has sent behind its IDENTIFY already belong to the first layer.
@@ -42,21 +46,23 @@ func (c *client) upgrade(agreed *settings) error {
 			return err
 		}
 	}
-	switch {
-	case agreed.snappy:
+	if !agreed.snappy && !agreed.deflate {
+		return nil
+	}
+	arriving := bufio.NewReaderSize(transport, packedBufferSize)
+	c.in.arrived = arriving.Buffered
+	if agreed.snappy {
 		// Without concurrency it has no goroutine, which nobody would end.
 		packed := s2.NewWriter(transport, s2.WriterSnappyCompat(), s2.WriterConcurrency(1))
-		c.in.source = snappy.NewReader(transport)
+		c.in.source = snappy.NewReader(arriving)
 		c.out.upgrade(packed, packed)
-	case agreed.deflate:
+	} else {
 		packed, err := flate.NewWriter(transport, agreed.deflateLevel)
 		if err != nil {
 			return err
 		}
-		c.in.source = flate.NewReader(transport)
+		c.in.source = flate.NewReader(arriving)
 		c.out.upgrade(packed, packed)
-	default:
-		return nil
 	}
 	return c.out.send(protocol.FrameResponse, protocol.ResponseOK)
 }
