@@ -86,27 +86,9 @@ func badRequest(message string) error {
 	return &httpx.Error{Status: http.StatusBadRequest, Message: message}
 }
 
-// param returns a parameter that must be there, though it may be empty.
-func param(query httpx.Params, name string, missing error) (string, error) {
-	value, present := query.Get(name)
-	if !present {
-		return "", missing
-	}
-	return value, nil
-}
-
-// validParam returns a parameter that must be the name of a topic or channel.
-func validParam(query httpx.Params, name string, missing, invalid error) (string, error) {
-	value, err := param(query, name, missing)
-	if err == nil && !protocol.ValidName(value) {
-		err = invalid
-	}
-	return value, err
-}
-
 // oneTopic returns a topic parameter of any form but "*": clients of old took that for all topics.
 func oneTopic(query httpx.Params) (string, error) {
-	topic, err := param(query, "topic", errMissingTopic)
+	topic, err := query.Require("topic", errMissingTopic)
 	if err == nil && topic == "*" {
 		err = errInvalidTopic
 	}
@@ -115,10 +97,10 @@ func oneTopic(query httpx.Params) (string, error) {
 
 // topicAndChannel returns two valid names.
 func topicAndChannel(query httpx.Params) (topic, channel string, err error) {
-	if topic, err = validParam(query, "topic", errMissingTopic, errInvalidTopic); err != nil {
+	if topic, err = query.RequireValid("topic", protocol.ValidName, errMissingTopic, errInvalidTopic); err != nil {
 		return "", "", err
 	}
-	channel, err = validParam(query, "channel", errMissingChannel, errInvalidChannel)
+	channel, err = query.RequireValid("channel", protocol.ValidName, errMissingChannel, errInvalidChannel)
 	return topic, channel, err
 }
 
@@ -131,7 +113,7 @@ func (f *httpFront) topics(*http.Request, httprouter.Params) (any, error) {
 }
 
 func (f *httpFront) channels(query httpx.Params) (any, error) {
-	topic, err := param(query, "topic", errMissingTopic)
+	topic, err := query.Require("topic", errMissingTopic)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +121,7 @@ func (f *httpFront) channels(query httpx.Params) (any, error) {
 }
 
 func (f *httpFront) lookup(query httpx.Params) (any, error) {
-	topic, err := param(query, "topic", errMissingTopic)
+	topic, err := query.Require("topic", errMissingTopic)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +214,7 @@ func registered(entries []registry.Entry) []api.RegisteredProducer {
 }
 
 func (f *httpFront) createTopic(query httpx.Params) (any, error) {
-	topic, err := validParam(query, "topic", errMissingTopic, errInvalidTopic)
+	topic, err := query.RequireValid("topic", protocol.ValidName, errMissingTopic, errInvalidTopic)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +239,7 @@ func (f *httpFront) tombstoneTopic(query httpx.Params) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	node, err := param(query, "node", errMissingNode)
+	node, err := query.Require("node", errMissingNode)
 	if err != nil {
 		return nil, err
 	}

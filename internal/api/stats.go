@@ -110,6 +110,26 @@ type Memory struct {
 	GCTotalRuns       uint32 `json:"gc_total_runs"`
 }
 
+// Figure is a number by its name in the answer.
+type Figure struct {
+	Name  string
+	Value uint64
+}
+
+// Gauges are the figures that go up and down: all but the count of runs.
+func (m *Memory) Gauges() []Figure {
+	return []Figure{
+		{"heap_objects", m.HeapObjects},
+		{"heap_idle_bytes", m.HeapIdleBytes},
+		{"heap_in_use_bytes", m.HeapInUseBytes},
+		{"heap_released_bytes", m.HeapReleasedBytes},
+		{"gc_pause_usec_100", m.GCPauseUsec100},
+		{"gc_pause_usec_99", m.GCPauseUsec99},
+		{"gc_pause_usec_95", m.GCPauseUsec95},
+		{"next_gc_bytes", m.NextGCBytes},
+	}
+}
+
 // E2eProcessingLatency is the time from the publishing of messages to their FIN.
 type E2eProcessingLatency struct {
 	Count       int                 `json:"count"`       // messages looked at

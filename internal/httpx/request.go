@@ -36,6 +36,24 @@ func (p Params) Get(name string) (value string, present bool) {
 	return values[0], true
 }
 
+// Require returns a parameter that must be there, though it may be empty, or the error missing.
+func (p Params) Require(name string, missing error) (string, error) {
+	value, present := p.Get(name)
+	if !present {
+		return "", missing
+	}
+	return value, nil
+}
+
+// RequireValid is Require for a parameter that must be valid, too, or else the error is invalid.
+func (p Params) RequireValid(name string, valid func(string) bool, missing, invalid error) (string, error) {
+	value, err := p.Require(name, missing)
+	if err == nil && !valid(value) {
+		err = invalid
+	}
+	return value, err
+}
+
 // The ways a request body can be too big. Both match ErrTooBig.
 var (
 	// ErrTooBig says that a body is longer than the limit.

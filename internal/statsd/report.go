@@ -106,20 +106,8 @@ func (r *reporter) latency(stem string, l api.E2eProcessingLatency) {
 
 func (r *reporter) memory(m *api.Memory, last map[name]counters) {
 	grown := r.grown(name{}, counters{gcRuns: uint64(m.GCTotalRuns)}, last)
-	for _, figure := range []struct {
-		name  string
-		value uint64
-	}{
-		{"heap_objects", m.HeapObjects},
-		{"heap_idle_bytes", m.HeapIdleBytes},
-		{"heap_in_use_bytes", m.HeapInUseBytes},
-		{"heap_released_bytes", m.HeapReleasedBytes},
-		{"gc_pause_usec_100", m.GCPauseUsec100},
-		{"gc_pause_usec_99", m.GCPauseUsec99},
-		{"gc_pause_usec_95", m.GCPauseUsec95},
-		{"next_gc_bytes", m.NextGCBytes},
-	} {
-		r.gauge("mem."+figure.name, int64(figure.value))
+	for _, figure := range m.Gauges() {
+		r.gauge("mem."+figure.Name, int64(figure.Value))
 	}
 	r.counter("mem.gc_runs", grown.gcRuns)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"nsq/internal/httpx"
+	"nsq/internal/protocol"
 	"nsq/nsqd/broker"
 )
 
@@ -14,7 +15,7 @@ import (
 // Source: nsqd-http spec, sections 9 and 10.
 
 func (a *API) createTopic(query httpx.Params) (any, error) {
-	name, err := validParam(query, "topic", errMissingTopic, errInvalidTopic)
+	name, err := query.RequireValid("topic", protocol.ValidName, errMissingTopic, errInvalidTopic)
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +24,7 @@ func (a *API) createTopic(query httpx.Params) (any, error) {
 }
 
 func (a *API) deleteTopic(query httpx.Params) (any, error) {
-	name, err := param(query, "topic", errMissingTopic)
+	name, err := query.Require("topic", errMissingTopic)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +33,7 @@ func (a *API) deleteTopic(query httpx.Params) (any, error) {
 
 // emptyTopic tells a bad name from an unknown one, as the others that need a topic do not.
 func (a *API) emptyTopic(query httpx.Params) (any, error) {
-	if _, err := validParam(query, "topic", errMissingTopic, errInvalidTopic); err != nil {
+	if _, err := query.RequireValid("topic", protocol.ValidName, errMissingTopic, errInvalidTopic); err != nil {
 		return nil, err
 	}
 	return a.onTopic((*broker.Topic).Empty)(query)
@@ -41,7 +42,7 @@ func (a *API) emptyTopic(query httpx.Params) (any, error) {
 // onTopic is a handler that does something to an existing topic.
 func (a *API) onTopic(act func(*broker.Topic) error) queryHandler {
 	return func(query httpx.Params) (any, error) {
-		name, err := param(query, "topic", errMissingTopic)
+		name, err := query.Require("topic", errMissingTopic)
 		if err != nil {
 			return nil, err
 		}
@@ -88,11 +89,11 @@ func (a *API) onChannel(act func(*broker.Channel) error) queryHandler {
 // channelParams returns an existing topic and the valid name of a channel. Both names are checked
 // before the topic is looked for.
 func (a *API) channelParams(query httpx.Params) (topic *broker.Topic, channel string, err error) {
-	name, err := validParam(query, "topic", errMissingTopic, errInvalidArgTopic)
+	name, err := query.RequireValid("topic", protocol.ValidName, errMissingTopic, errInvalidArgTopic)
 	if err != nil {
 		return nil, "", err
 	}
-	channel, err = validParam(query, "channel", errMissingChannel, errInvalidArgChannel)
+	channel, err = query.RequireValid("channel", protocol.ValidName, errMissingChannel, errInvalidArgChannel)
 	if err != nil {
 		return nil, "", err
 	}

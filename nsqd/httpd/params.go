@@ -6,7 +6,6 @@ import (
 	"github.com/julienschmidt/httprouter"
 
 	"nsq/internal/httpx"
-	"nsq/internal/protocol"
 )
 
 // queryHandler is a handler that needs nothing but the query string.
@@ -20,24 +19,6 @@ func withQuery(handler queryHandler) httpx.Handler {
 		}
 		return handler(query)
 	}
-}
-
-// param returns a parameter that must be there, though it may be empty.
-func param(query httpx.Params, name string, missing error) (string, error) {
-	value, present := query.Get(name)
-	if !present {
-		return "", missing
-	}
-	return value, nil
-}
-
-// validParam returns a parameter that must be the name of a topic or channel.
-func validParam(query httpx.Params, name string, missing, invalid error) (string, error) {
-	value, err := param(query, name, missing)
-	if err == nil && !protocol.ValidName(value) {
-		err = invalid
-	}
-	return value, err
 }
 
 // boolParam is what a boolean parameter may be.

@@ -107,7 +107,7 @@ func (a *API) pubParams(req *http.Request) (topic string, delay uint32, err erro
 	if err != nil {
 		return "", 0, err
 	}
-	if topic, err = validParam(params, "topic", errMissingTopic, errInvalidTopic); err != nil {
+	if topic, err = params.RequireValid("topic", protocol.ValidName, errMissingTopic, errInvalidTopic); err != nil {
 		return "", 0, err
 	}
 	text, present := params.Get("defer")
@@ -132,7 +132,7 @@ func (a *API) mpub(req *http.Request, _ httprouter.Params) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, err := validParam(params, "topic", errMissingTopic, errInvalidTopic)
+	name, err := params.RequireValid("topic", protocol.ValidName, errMissingTopic, errInvalidTopic)
 	if err != nil {
 		return nil, err
 	}

@@ -29,21 +29,8 @@ func statsText(stats api.Stats, start time.Time) []byte {
 
 func writeMemory(w *bytes.Buffer, m *api.Memory) {
 	w.WriteString("\nMemory:\n")
-	for _, row := range []struct {
-		name  string
-		value uint64
-	}{
-		{"heap_objects", m.HeapObjects},
-		{"heap_idle_bytes", m.HeapIdleBytes},
-		{"heap_in_use_bytes", m.HeapInUseBytes},
-		{"heap_released_bytes", m.HeapReleasedBytes},
-		{"gc_pause_usec_100", m.GCPauseUsec100},
-		{"gc_pause_usec_99", m.GCPauseUsec99},
-		{"gc_pause_usec_95", m.GCPauseUsec95},
-		{"next_gc_bytes", m.NextGCBytes},
-		{"gc_total_runs", uint64(m.GCTotalRuns)},
-	} {
-		fmt.Fprintf(w, "   %-25s\t%d\n", row.name, row.value)
+	for _, row := range append(m.Gauges(), api.Figure{Name: "gc_total_runs", Value: uint64(m.GCTotalRuns)}) {
+		fmt.Fprintf(w, "   %-25s\t%d\n", row.Name, row.Value)
 	}
 }
 
