@@ -20,6 +20,9 @@ const shortPoll = 50 * time.Millisecond
 // clientConfig is the default configuration of go-nsq, impatient where it waits for daemons.
 func clientConfig(change func(*nsq.Config)) *nsq.Config {
 	config := nsq.NewConfig()
+	// The client gives up a write after a second, compression included, which takes longer where the
+	// race detector watches on a machine that has other things to do.
+	config.WriteTimeout = testutil.Patience
 	config.LookupdPollInterval = shortPoll
 	config.LookupdPollTimeout = testutil.Patience
 	config.MaxAttempts = 0 // no limit: no message is given up behind the back of a test
