@@ -12,6 +12,7 @@ import (
 	"nsq/internal/log"
 	"nsq/internal/run"
 	"nsq/internal/version"
+	"nsq/nsqadmin"
 	"nsq/nsqd"
 	"nsq/nsqlookupd"
 )
@@ -21,7 +22,7 @@ type cluster struct {
 	options *clusterOptions
 	out     io.Writer // what the user reads
 	logs    io.Writer // of the daemons
-	members []member  // the nsqlookupd, then the nsqds; they stop in the opposite order
+	members []member  // the nsqlookupd, the nsqds, the nsqadmin; they stop in the opposite order
 }
 
 // member is one daemon of the cluster.
@@ -34,10 +35,16 @@ type member struct {
 // daemon is what the cluster asks of a nsqd, a nsqlookupd and whatever comes to join them.
 type daemon interface {
 	Run(ctx context.Context) error
-	Close() error // instead of Run
-	TCPAddr() net.Addr
+	Close() error      // instead of Run
+	TCPAddr() net.Addr // nil without one
 	HTTPAddr() net.Addr
 }
+
+// admin is a nsqadmin, which has HTTP alone.
+type admin struct{ *nsqadmin.NSQAdmin }
+
+// TCPAddr is nil.
+func (admin) TCPAddr() net.Addr { return nil }
 
 // newCluster takes the folders and ports of all daemons, or of none if there is an error.
 func newCluster(o *clusterOptions, out, logs io.Writer) (*cluster, error) {
@@ -60,6 +67,19 @@ func (c *cluster) take() error {
 			return err
 		}
 	}
+	return c.addAdmin()
+}
+
+func (c *cluster) addAdmin() error {
+	const name = "nsqadmin"
+	o := nsqadmin.NewOptions()
+	o.HTTPAddress = c.options.listenOn(c.options.Admin)
+	o.NSQLookupdHTTPAddresses = []string{reachable(c.members[0].HTTPAddr())}
+	n, err := nsqadmin.New(o, c.logger(name))
+	if err != nil {
+		return fmt.Errorf("start %s: %w", name, namingFlag(err, ports{HTTP: c.options.Admin}, flagAdminHTTP, flagAdminHTTP))
+	}
+	c.members = append(c.members, member{name: name, daemon: admin{n}})
 	return nil
 }
 
@@ -154,13 +174,18 @@ func (c *cluster) Run(ctx context.Context) error {
 func (c *cluster) welcome() {
 	c.say("%s; Ctrl-C stops it\n\n", version.Line("nsq_cluster"))
 	for _, m := range c.members {
-		c.say("  %-10s  tcp %-21s  http %-21s  %s\n", m.name, reachable(m.TCPAddr()), reachable(m.HTTPAddr()), m.note)
+		tcp := ""
+		if address := m.TCPAddr(); address != nil {
+			tcp = "tcp " + reachable(address)
+		}
+		c.say("  %-10s  %-25s  http %-21s  %s\n", m.name, tcp, reachable(m.HTTPAddr()), m.note)
 	}
-	lookupd, first := c.members[0], c.members[1]
+	lookupd, first, pages := c.members[0], c.members[1], c.members[len(c.members)-1]
 	c.say("\nIn another terminal, publish a message, see it in the statistics, and ask who has the topic:\n\n")
 	c.say("  curl -d 'hello' 'http://%s/pub?topic=t'\n", reachable(first.HTTPAddr()))
 	c.say("  curl 'http://%s/stats?topic=t'\n", reachable(first.HTTPAddr()))
 	c.say("  curl 'http://%s/lookup?topic=t'\n\n", reachable(lookupd.HTTPAddr()))
+	c.say("In a browser, look at all of it: http://%s/\n\n", reachable(pages.HTTPAddr()))
 }
 
 // say writes to the user; a terminal that is gone is no reason to stop.

@@ -55,7 +55,7 @@ type running struct {
 // testOptions are those of a cluster on free ports.
 func testOptions(folder string, nsqds int) *clusterOptions {
 	o := newOptions()
-	o.Data, o.NSQDs, o.Lookupd, o.NSQDBase = folder, nsqds, ports{}, ports{}
+	o.Data, o.NSQDs, o.Lookupd, o.NSQDBase, o.Admin = folder, nsqds, ports{}, ports{}, 0
 	return o
 }
 
@@ -157,7 +157,7 @@ func TestMessagesOutliveCluster(t *testing.T) {
 	first := start(t, testOptions(folder, 3))
 	var want []string
 	var wantPorts []int
-	for i, m := range first.members[1:] {
+	for i, m := range first.members[1 : len(first.members)-1] {
 		body := fmt.Sprintf("message %d", i)
 		if status, answer := request(t, m, "POST", "/pub?topic=t", body); status != http.StatusOK {
 			t.Fatalf("publish: %d %s", status, answer)
@@ -198,7 +198,11 @@ func TestWelcome(t *testing.T) {
 	}
 	text := r.out.String()
 	for _, m := range r.members {
-		for _, want := range []string{m.name, m.TCPAddr().String(), m.HTTPAddr().String()} {
+		wanted := []string{m.name, m.HTTPAddr().String()}
+		if tcp := m.TCPAddr(); tcp != nil {
+			wanted = append(wanted, tcp.String())
+		}
+		for _, want := range wanted {
 			if !strings.Contains(text, want) {
 				t.Errorf("no %s in %s", want, text)
 			}
@@ -208,6 +212,7 @@ func TestWelcome(t *testing.T) {
 		"curl -d 'hello' 'http://" + r.members[1].HTTPAddr().String() + "/pub?topic=t'",
 		"curl 'http://" + r.members[1].HTTPAddr().String() + "/stats?topic=t'",
 		"curl 'http://" + r.members[0].HTTPAddr().String() + "/lookup?topic=t'",
+		"http://" + r.members[3].HTTPAddr().String() + "/\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in %s", want, text)

@@ -26,6 +26,7 @@ type clusterOptions struct {
 	NSQDs    int    // how many
 	Lookupd  ports  // of the nsqlookupd
 	NSQDBase ports  // of the first nsqd
+	Admin    int    // HTTP port of the nsqadmin
 }
 
 // ports are those of one daemon.
@@ -39,6 +40,7 @@ func newOptions() *clusterOptions {
 		NSQDs:    1,
 		Lookupd:  ports{TCP: 4160, HTTP: 4161},
 		NSQDBase: ports{TCP: 4150, HTTP: 4151},
+		Admin:    4171,
 	}
 }
 
@@ -49,6 +51,7 @@ const (
 	flagLookupdHTTP = "nsqlookupd-http-port"
 	flagNSQDTCP     = "nsqd-tcp-port"
 	flagNSQDHTTP    = "nsqd-http-port"
+	flagAdminHTTP   = "nsqadmin-http-port"
 )
 
 // Table describes the options; its rows point into o.
@@ -73,6 +76,8 @@ func (o *clusterOptions) Table() *options.Table {
 				Help: fmt.Sprintf("TCP port of the first nsqd, each further one is %d higher; 0 for any that are free", portStep)},
 			{Flag: flagNSQDHTTP, Value: options.Int(&o.NSQDBase.HTTP, 0, maxPort),
 				Help: fmt.Sprintf("HTTP port of the first nsqd, each further one is %d higher; 0 for any that are free", portStep)},
+			{Flag: flagAdminHTTP, Value: options.Int(&o.Admin, 0, maxPort),
+				Help: "HTTP port of the nsqadmin, for a browser; 0 for any that is free"},
 		}},
 	)
 }

@@ -82,6 +82,13 @@ var table = []pkg{
 	{"internal/touch", nil},
 	{"internal/utility", nil},
 
+	{"internal/cluster", reasons{
+		"internal/api":      "JSON of the answers, and of what they are merged to",
+		"internal/discover": "all are asked at once; addresses of producers",
+		"internal/httpx":    "daemons are asked over HTTP",
+		"internal/protocol": "names that a daemon answers are checked",
+	}},
+
 	// Tests of whole programs, and what they share.
 	{"internal/metrics/metricstest", reasons{
 		"internal/metrics": "the table of the code is compared with the document",
@@ -162,12 +169,48 @@ var table = []pkg{
 		"nsqlookupd/registry": "what is registered",
 	}},
 
+	// nsqadmin: what watches knows nothing of what acts.
+	{"nsqadmin/action", reasons{
+		"internal/api":      "results and notifications",
+		"internal/cluster":  "who is concerned, and the requests to them",
+		"internal/protocol": "names are checked",
+	}},
+	{"nsqadmin/graphite", reasons{
+		"internal/httpx": "Graphite is asked over HTTP",
+	}},
+	{"nsqadmin/monitor", reasons{
+		"internal/api":     "what a snapshot consists of",
+		"internal/cluster": "asks the daemons, and adds up",
+	}},
+	{"nsqadmin/web", reasons{
+		"internal/api":      "what a snapshot consists of",
+		"internal/cluster":  "errors that an action ends with",
+		"internal/protocol": "names in forms are checked",
+		"nsqadmin/action":   "a form becomes an action",
+		"nsqadmin/graphite": "expressions of graphs",
+		"nsqadmin/monitor":  "what is shown",
+	}},
+	{"nsqadmin", reasons{
+		"internal/api":       "JSON of the answers",
+		"internal/cluster":   "asks the daemons for what a request wants to know",
+		"internal/httpx":     "HTTP server and client, routes",
+		"internal/netserver": "listener",
+		"internal/options":   "the table of options",
+		"internal/run":       "parts that start and stop in order",
+		"nsqadmin/action":    "wired here; a request becomes an action",
+		"nsqadmin/graphite":  "wired here",
+		"nsqadmin/monitor":   "wired here",
+		"nsqadmin/web":       "wired here",
+	}},
+
 	// Programs: a main is options, New and run.Main.
 	{"apps/nsqd", reasons{"internal/run": "main", "nsqd": "the daemon"}},
+	{"apps/nsqadmin", reasons{"internal/run": "main", "nsqadmin": "the daemon"}},
 	{"apps/nsqlookupd", reasons{"internal/run": "main", "nsqlookupd": "the daemon"}},
 	{"apps/nsq_cluster", reasons{
 		"internal/options": "its own flags",
 		"internal/run":     "main, and daemons that stop in order",
+		"nsqadmin":         "one of the daemons",
 		"nsqd":             "one of the daemons",
 		"nsqlookupd":       "one of the daemons",
 	}},
@@ -212,6 +255,20 @@ var table = []pkg{
 		"internal/touch":    "messages wait for the disk",
 		"internal/utility":  "main",
 	}},
+	{"apps/nsq_pubsub", reasons{
+		"internal/api":         "the nsqds that a nsqlookupd knows",
+		"internal/clientopt":   "options of the client",
+		"internal/consume":     "flags, the consumer of a stream and its stop",
+		"internal/destination": "which nsqd gets the next message",
+		"internal/discover":    "all nsqlookupds are asked at once",
+		"internal/httpx":       "routes, parameters, answers, HTTP server",
+		"internal/netserver":   "listener",
+		"internal/protocol":    "names are checked",
+		"internal/publish":     "which errors are those of a message",
+		"internal/tlsconf":     "HTTPS",
+		"internal/touch":       "a reader may take longer than the timeout of its messages",
+		"internal/utility":     "main",
+	}},
 	{"apps/to_nsq", reasons{
 		"internal/clientopt":   "options of the client",
 		"internal/destination": "which nsqd gets the next batch",
@@ -227,7 +284,7 @@ var table = []pkg{
 var outside = map[string]reasons{
 	"github.com/BurntSushi/toml":          {"internal/options": "the settings file"},
 	"github.com/judwhite/go-svc":          {"internal/run": "Windows services"},
-	"github.com/julienschmidt/httprouter": {"internal/httpx": "routes", "nsqd/httpd": "type of the path parameters", "nsqlookupd": "type of the path parameters"},
+	"github.com/julienschmidt/httprouter": {"internal/httpx": "routes", "nsqd/httpd": "type of the path parameters", "nsqlookupd": "type of the path parameters", "nsqadmin": "type of the path parameters", "apps/nsq_pubsub": "type of the path parameters"},
 	"github.com/klauspost/compress":       {"nsqd/session": "deflate and snappy", "internal/archive": "gzip and zstd"},
 	"github.com/prometheus/client_golang": {
 		"internal/metrics": "registry, collectors and the answer to a scrape", "internal/metrics/metricstest": "its conventions",
@@ -239,7 +296,7 @@ var outside = map[string]reasons{
 	"github.com/nsqio/go-nsq": {
 		"internal/clientopt": "its options", "internal/consume": "its consumer",
 		"internal/publish": "its producer", "internal/touch": "messages",
-		"apps/nsq_tail": "messages", "apps/to_nsq": "its producer",
+		"apps/nsq_tail": "messages", "apps/to_nsq": "its producer", "apps/nsq_pubsub": "messages, its producer",
 		"apps/nsq_to_file": "messages", "apps/nsq_to_http": "messages", "apps/nsq_to_nsq": "messages",
 	},
 }

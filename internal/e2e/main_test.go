@@ -7,7 +7,7 @@
 // NSQ_E2E_LONG=1 makes the tests longer: more messages, more rounds.
 //
 // Source: nsqd-config spec, sections 8 to 10; nsqd-storage spec, sections 3 to 6 and 13; nsqd-tcp spec,
-// sections 17 to 22; nsqlookupd spec, sections 4 and 8.
+// sections 17 to 22; nsqlookupd spec, sections 4 and 8; apps spec, sections 2, 6 to 10.
 package e2e
 
 import (
@@ -25,7 +25,7 @@ var programs *testutil.Programs
 
 func TestMain(m *testing.M) {
 	var err error
-	if programs, err = testutil.Build("nsqd", "nsqlookupd"); err != nil {
+	if programs, err = testutil.Build(append(utilities, "nsqd", "nsqlookupd")...); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
