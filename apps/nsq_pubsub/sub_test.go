@@ -108,8 +108,8 @@ func TestSlowReader(t *testing.T) {
 			again++
 		}
 	}
-	if again == 0 || again > window {
-		t.Errorf("%d messages were in flight, want 1 to %d", again, window)
+	if again == 0 { // more than a window may be: some come, and go back, before the end of the reader is noticed
+		t.Error("no message was in flight for the reader that is gone")
 	}
 	n.AwaitChannel("t", "c", testnode.Drained)
 }
