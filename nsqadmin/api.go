@@ -91,7 +91,7 @@ func failure(err error) error {
 		if invalid == action.NodeNotFound {
 			return errNodeNotFound
 		}
-		return badRequest(invalid.Error())
+		return httpx.BadRequest(invalid.Error())
 	}
 	if nobody, ok := errors.AsType[*cluster.Unreachable](err); ok {
 		if nobody.UnknownTopic() {
@@ -110,12 +110,8 @@ var (
 	errTopicNotFound   = &httpx.Error{Status: http.StatusNotFound, Message: "TOPIC_NOT_FOUND"}
 	errChannelNotFound = &httpx.Error{Status: http.StatusNotFound, Message: "CHANNEL_NOT_FOUND"}
 	errNodeNotFound    = &httpx.Error{Status: http.StatusNotFound, Message: "NODE_NOT_FOUND"}
-	errInvalidBody     = badRequest("INVALID_BODY")
+	errInvalidBody     = httpx.BadRequest("INVALID_BODY")
 )
-
-func badRequest(message string) error {
-	return &httpx.Error{Status: http.StatusBadRequest, Message: message}
-}
 
 // writeHandler finds out what a request wants done.
 type writeHandler func(req *http.Request, ps httprouter.Params) (action.Action, error)
@@ -166,7 +162,7 @@ func create(req *http.Request, _ httprouter.Params) (action.Action, error) {
 		Channel string `json:"channel"`
 	}
 	if err := decode(req, &body); err != nil {
-		return action.Action{}, badRequest(err.Error())
+		return action.Action{}, httpx.BadRequest(err.Error())
 	}
 	return action.Action{Kind: action.Create, Topic: body.Topic, Channel: body.Channel}, nil
 }
@@ -177,13 +173,13 @@ func control(req *http.Request, ps httprouter.Params) (action.Action, error) {
 		Action action.Kind `json:"action"`
 	}
 	if err := decode(req, &body); err != nil {
-		return action.Action{}, badRequest(err.Error())
+		return action.Action{}, httpx.BadRequest(err.Error())
 	}
 	switch body.Action {
 	case action.Pause, action.Unpause, action.Empty:
 		return action.Action{Kind: body.Action, Topic: ps.ByName("topic"), Channel: ps.ByName("channel")}, nil
 	}
-	return action.Action{}, badRequest(action.BadAction.Error())
+	return action.Action{}, httpx.BadRequest(action.BadAction.Error())
 }
 
 func remove(_ *http.Request, ps httprouter.Params) (action.Action, error) {

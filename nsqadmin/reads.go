@@ -17,7 +17,7 @@ import (
 func (f *front) topics(ctx context.Context, req *asked) (any, error) {
 	query, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil {
-		return nil, badRequest(err.Error())
+		return nil, httpx.BadRequest(err.Error())
 	}
 	if query.Get("inactive") == "true" {
 		return f.inactiveTopics(ctx, req)
@@ -193,11 +193,11 @@ func (f *front) graphite(ctx context.Context, req *asked) (any, error) {
 		return nil, err
 	}
 	if metric, _ := query.Get("metric"); metric != "rate" {
-		return nil, badRequest("INVALID_ARG_METRIC")
+		return nil, httpx.BadRequest("INVALID_ARG_METRIC")
 	}
 	target, present := query.Get("target")
 	if !present {
-		return nil, badRequest("INVALID_ARG_TARGET")
+		return nil, httpx.BadRequest("INVALID_ARG_TARGET")
 	}
 	if f.graphiteURL == "" {
 		return nil, errors.New("no Graphite is configured")

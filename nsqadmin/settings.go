@@ -41,10 +41,10 @@ func (s *settings) lookupds() []string {
 }
 
 var (
-	errInvalidOption = badRequest("INVALID_OPTION")
-	errInvalidValue  = badRequest("INVALID_VALUE")
+	errInvalidOption = httpx.BadRequest("INVALID_OPTION")
+	errInvalidValue  = httpx.BadRequest("INVALID_VALUE")
 	errValueSize     = &httpx.Error{Status: http.StatusRequestEntityTooLarge, Message: "INVALID_VALUE"}
-	errInvalidRemote = badRequest("INVALID_REMOTE_ADDR")
+	errInvalidRemote = httpx.BadRequest("INVALID_REMOTE_ADDR")
 )
 
 // guarded lets only those in who may use /config.

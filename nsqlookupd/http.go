@@ -34,20 +34,20 @@ func newRouter(db *registry.RegistrationDB, metrics http.Handler, logger *log.Lo
 		"/info":     f.info,
 		"/topics":   f.topics,
 		"/nodes":    f.nodes,
-		"/channels": withQuery(f.channels),
-		"/lookup":   withQuery(f.lookup),
+		"/channels": httpx.WithQuery(f.channels),
+		"/lookup":   httpx.WithQuery(f.lookup),
 	} {
 		r.API(http.MethodGet, path, handler)
 		paths = append(paths, path)
 	}
-	for path, handler := range map[string]queryHandler{
+	for path, handler := range map[string]httpx.QueryHandler{
 		"/topic/create":    f.createTopic,
 		"/topic/delete":    f.deleteTopic,
 		"/topic/tombstone": f.tombstoneTopic,
 		"/channel/create":  f.createChannel,
 		"/channel/delete":  f.deleteChannel,
 	} {
-		r.API(http.MethodPost, path, withQuery(handler))
+		r.API(http.MethodPost, path, httpx.WithQuery(handler))
 		paths = append(paths, path)
 	}
 	r.Raw(http.MethodGet, "/debug", f.debug)
@@ -58,33 +58,16 @@ func newRouter(db *registry.RegistrationDB, metrics http.Handler, logger *log.Lo
 	return r, append(paths, "/ping", "/debug", "/metrics")
 }
 
-// queryHandler is a handler that needs nothing but the query string.
-type queryHandler func(query httpx.Params) (any, error)
-
-func withQuery(handler queryHandler) httpx.Handler {
-	return func(req *http.Request, _ httprouter.Params) (any, error) {
-		query, err := httpx.ParseParams(req)
-		if err != nil {
-			return nil, err
-		}
-		return handler(query)
-	}
-}
-
 // The errors of the API.
 var (
-	errMissingTopic    = badRequest("MISSING_ARG_TOPIC")
-	errInvalidTopic    = badRequest("INVALID_ARG_TOPIC")
-	errMissingChannel  = badRequest("MISSING_ARG_CHANNEL")
-	errInvalidChannel  = badRequest("INVALID_ARG_CHANNEL")
-	errMissingNode     = badRequest("MISSING_ARG_NODE")
+	errMissingTopic    = httpx.BadRequest("MISSING_ARG_TOPIC")
+	errInvalidTopic    = httpx.BadRequest("INVALID_ARG_TOPIC")
+	errMissingChannel  = httpx.BadRequest("MISSING_ARG_CHANNEL")
+	errInvalidChannel  = httpx.BadRequest("INVALID_ARG_CHANNEL")
+	errMissingNode     = httpx.BadRequest("MISSING_ARG_NODE")
 	errTopicNotFound   = &httpx.Error{Status: http.StatusNotFound, Message: "TOPIC_NOT_FOUND"}
 	errChannelNotFound = &httpx.Error{Status: http.StatusNotFound, Message: "CHANNEL_NOT_FOUND"}
 )
-
-func badRequest(message string) error {
-	return &httpx.Error{Status: http.StatusBadRequest, Message: message}
-}
 
 // oneTopic returns a topic parameter of any form but "*": clients of old took that for all topics.
 func oneTopic(query httpx.Params) (string, error) {

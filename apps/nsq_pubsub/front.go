@@ -15,19 +15,15 @@ import (
 	"nsq/internal/protocol"
 )
 
-func badRequest(message string) *httpx.Error {
-	return &httpx.Error{Status: http.StatusBadRequest, Message: message}
-}
-
 var (
-	errMissingTopic   = badRequest("MISSING_ARG_TOPIC")
-	errInvalidTopic   = badRequest("INVALID_TOPIC")
-	errMissingChannel = badRequest("MISSING_ARG_CHANNEL")
-	errInvalidChannel = badRequest("INVALID_CHANNEL")
-	errInvalidFormat  = badRequest("INVALID_FORMAT")
-	errInvalidWindow  = badRequest("INVALID_WINDOW")
-	errInvalidDefer   = badRequest("INVALID_DEFER")
-	errEmpty          = badRequest("MSG_EMPTY")
+	errMissingTopic   = httpx.BadRequest("MISSING_ARG_TOPIC")
+	errInvalidTopic   = httpx.BadRequest("INVALID_TOPIC")
+	errMissingChannel = httpx.BadRequest("MISSING_ARG_CHANNEL")
+	errInvalidChannel = httpx.BadRequest("INVALID_CHANNEL")
+	errInvalidFormat  = httpx.BadRequest("INVALID_FORMAT")
+	errInvalidWindow  = httpx.BadRequest("INVALID_WINDOW")
+	errInvalidDefer   = httpx.BadRequest("INVALID_DEFER")
+	errEmpty          = httpx.BadRequest("MSG_EMPTY")
 	errTooBig         = &httpx.Error{Status: http.StatusRequestEntityTooLarge, Message: "MSG_TOO_BIG"}
 )
 
@@ -70,7 +66,7 @@ func (f *front) pub(req *http.Request, _ httprouter.Params) (any, error) {
 	case errors.Is(err, httpx.ErrTooBig):
 		return nil, errTooBig
 	case err != nil:
-		return nil, badRequest("INVALID_REQUEST") // the peer broke it off
+		return nil, httpx.BadRequest("INVALID_REQUEST") // the peer broke it off
 	case len(body) == 0:
 		return nil, errEmpty
 	}

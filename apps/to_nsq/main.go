@@ -16,6 +16,7 @@ import (
 	"nsq/internal/pace"
 	"nsq/internal/progress"
 	"nsq/internal/protocol"
+	"nsq/internal/publish"
 	"nsq/internal/utility"
 )
 
@@ -111,7 +112,7 @@ func (p *toNSQ) run(ctx context.Context, std utility.Streams) error {
 	}
 	defer func() {
 		for _, t := range targets {
-			t.stop()
+			t.nsqd.Stop()
 		}
 	}()
 	if p.rate >= 1 {
@@ -142,18 +143,17 @@ func (p *toNSQ) targets(std utility.Streams) ([]*target, error) {
 		if slices.Contains(p.nsqds[:i], address) {
 			continue
 		}
-		connect := func() (publisher, error) {
+		nsqd, err := publish.NewTarget(func() (publish.Producer, error) {
 			producer, err := clientopt.NewProducer(address, p.options.Config(), p.clientLog, std.Log)
 			if err != nil {
 				return nil, fmt.Errorf("failed to create nsq.Producer - %w", err)
 			}
 			return producer, nil
-		}
-		producer, err := connect()
+		})
 		if err != nil {
 			return nil, err
 		}
-		targets = append(targets, &target{address: address, topic: p.topic, connect: connect, producer: producer, log: std.Log})
+		targets = append(targets, &target{address: address, topic: p.topic, nsqd: nsqd, log: std.Log})
 	}
 	return targets, nil
 }

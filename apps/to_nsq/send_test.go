@@ -12,18 +12,19 @@ import (
 	"time"
 
 	"github.com/nsqio/go-nsq"
+
+	"nsq/internal/publish"
 )
 
 // fakeNSQD takes messages as the test says.
 type fakeNSQD struct {
-	fail     func(call int) error // what is wrong with the nsqd at its n-th call, from 1; nil: nothing
-	tooLong  int                  // a message of so many bytes is refused; 0: none is
-	tooMuch  int                  // a batch of so many bytes is refused; 0: none is
-	got      []string
-	calls    int
-	when     []time.Time
-	connects int
-	closed   bool // hung up, after a refusal
+	fail    func(call int) error // what is wrong with the nsqd at its n-th call, from 1; nil: nothing
+	tooLong int                  // a message of so many bytes is refused; 0: none is
+	tooMuch int                  // a batch of so many bytes is refused; 0: none is
+	got     []string
+	calls   int
+	when    []time.Time
+	closed  bool // hung up, after a refusal
 }
 
 func (f *fakeNSQD) Publish(_ string, body []byte) error { return f.take([][]byte{body}) }
@@ -62,11 +63,14 @@ func (f *fakeNSQD) take(bodies [][]byte) error {
 }
 
 func targetOf(address string, f *fakeNSQD, logged *strings.Builder) *target {
-	return &target{address: address, topic: "t", log: log.New(logged, "", 0), connect: func() (publisher, error) {
-		f.connects++
+	nsqd, err := publish.NewTarget(func() (publish.Producer, error) {
 		f.closed = false
 		return f, nil
-	}}
+	})
+	if err != nil {
+		panic(err) // a fake one can always be made
+	}
+	return &target{address: address, topic: "t", log: log.New(logged, "", 0), nsqd: nsqd}
 }
 
 func bodies(texts ...string) (batch [][]byte) {

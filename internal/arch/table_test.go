@@ -33,6 +33,7 @@ var table = []pkg{
 	}},
 	{"internal/diskq", reasons{
 		"internal/metrics/histogram": "how long writes and syncs take",
+		"internal/statefile":         "metadata is replaced in one step; folders that are safe",
 	}},
 	{"internal/httpx", nil},
 	{"internal/lookup", reasons{
@@ -275,6 +276,7 @@ var table = []pkg{
 		"internal/pace":        "--rate",
 		"internal/progress":    "what a terminal shows",
 		"internal/protocol":    "the topic is checked before it is sent",
+		"internal/publish":     "batches for one nsqd",
 		"internal/utility":     "main",
 	}},
 }
@@ -296,7 +298,7 @@ var outside = map[string]reasons{
 	"github.com/nsqio/go-nsq": {
 		"internal/clientopt": "its options", "internal/consume": "its consumer",
 		"internal/publish": "its producer", "internal/touch": "messages",
-		"apps/nsq_tail": "messages", "apps/to_nsq": "its producer", "apps/nsq_pubsub": "messages, its producer",
+		"apps/nsq_tail": "messages", "apps/nsq_pubsub": "messages, its producer",
 		"apps/nsq_to_file": "messages", "apps/nsq_to_http": "messages", "apps/nsq_to_nsq": "messages",
 	},
 }

@@ -6,10 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+
+	"nsq/internal/statefile"
 )
 
 const (
@@ -202,24 +203,12 @@ func (c *Config) removeAll(name string) error {
 	if err := remove(c.metaPath(name)); err != nil {
 		return err
 	}
-	return syncFolder(c.Path)
+	return statefile.SyncDir(c.Path)
 }
 
 // syncFile makes the content of a file durable, whoever wrote it.
 func syncFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-// syncFolder makes names durable: files created, renamed and removed.
-func syncFolder(path string) error {
-	if runtime.GOOS == "windows" {
-		return nil // a folder cannot be synced there
-	}
-	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
+
+	"nsq/internal/statefile"
 )
 
 // position is a place in the data files of a queue.
@@ -33,6 +34,9 @@ const maxMeta = 256
 
 // errMeta says that metadata was read and makes no sense.
 var errMeta = errors.New("malformed")
+
+// metaMode is the mode of a metadata file.
+const metaMode = 0o600
 
 const metaFormat = "%d\n%d,%d\n%d,%d\n"
 
@@ -84,42 +88,12 @@ func readMeta(path string) (meta, error) {
 
 // writeMeta replaces the metadata of a queue, durably and in one step.
 func (c *Config) writeMeta(name string, m meta) error {
-	path := c.metaPath(name)
-	temp, err := writeTemp(path, m.encode())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return errors.Join(err, os.Remove(temp))
-	}
-	return syncFolder(c.Path)
-}
-
-// writeTemp writes a new durable file beside path and returns its path. After an error there is
-// no such file.
-func writeTemp(path string, data []byte) (string, error) {
-	temp := fmt.Sprintf("%s.%d%s", path, rand.Int64(), tempSuffix)
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(temp))
-	}
-	return temp, nil
+	return statefile.Write(c.metaPath(name), m.encode(), metaMode)
 }
 
 // probe finds out whether the disk takes a metadata file.
 func (c *Config) probe(name string) error {
-	temp, err := writeTemp(c.metaPath(name), meta{}.encode())
-	if err != nil {
-		return err
-	}
-	return os.Remove(temp)
+	return statefile.Probe(c.metaPath(name), meta{}.encode(), metaMode)
 }
 
 // settle makes durable what the library does not when it closes: the last data file and the names
@@ -133,7 +107,7 @@ func (c *Config) settle(name string, cut bool) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return syncFolder(c.Path) // nothing was written since the last file
+		return statefile.SyncDir(c.Path) // nothing was written since the last file
 	case err != nil:
 		return err
 	}
@@ -142,7 +116,7 @@ func (c *Config) settle(name string, cut bool) error {
 			return err
 		}
 	}
-	return errors.Join(syncFile(path), syncFolder(c.Path))
+	return errors.Join(syncFile(path), statefile.SyncDir(c.Path))
 }
 
 // nextFile lets writing go on in a new file. The library must be closed.

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+
+	"github.com/julienschmidt/httprouter"
 )
 
 // Params are the parameters of a query string.
@@ -25,6 +27,20 @@ func ParseParams(req *http.Request) (Params, error) {
 		}
 	}
 	return Params{values}, nil
+}
+
+// QueryHandler is a Handler that needs nothing of a request but its parameters.
+type QueryHandler func(query Params) (any, error)
+
+// WithQuery parses the parameters of a request for a handler.
+func WithQuery(handler QueryHandler) Handler {
+	return func(req *http.Request, _ httprouter.Params) (any, error) {
+		query, err := ParseParams(req)
+		if err != nil {
+			return nil, err
+		}
+		return handler(query)
+	}
 }
 
 // Get returns the first value of a parameter; a parameter may be present and empty.

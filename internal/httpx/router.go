@@ -208,4 +208,9 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
+// BadRequest returns the failure with status 400.
+func BadRequest(message string) *Error {
+	return &Error{Status: http.StatusBadRequest, Message: message}
+}
+
 var internalError = &Error{Status: http.StatusInternalServerError, Message: "INTERNAL_ERROR"}

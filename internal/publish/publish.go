@@ -50,7 +50,7 @@ func (t *Target) Publish(topic string, bodies [][]byte) []error {
 // publish appends the results of the messages.
 func (t *Target) publish(topic string, bodies [][]byte, results []error) []error {
 	err := t.command(topic, bodies)
-	if len(bodies) < 2 || !answered(err, "E_BAD_MESSAGE", "E_BAD_BODY") {
+	if len(bodies) < 2 || !BadMessage(err) {
 		return append(results, slices.Repeat([]error{err}, len(bodies))...)
 	}
 	// One of them is too large, or all together; nothing of a batch that is refused is published.
@@ -92,10 +92,11 @@ func (t *Target) Stop() {
 	}
 }
 
-// Refused says whether the nsqd is well and does not want this message.
-func Refused(err error) bool {
-	return answered(err, "E_BAD_MESSAGE", "E_BAD_BODY", "E_BAD_TOPIC")
-}
+// BadMessage says whether the nsqd is well and does not want this message, or this many bytes.
+func BadMessage(err error) bool { return AnsweredWith(err, "E_BAD_MESSAGE", "E_BAD_BODY") }
+
+// Refused says whether the nsqd is well and does not want this message, or any on its topic.
+func Refused(err error) bool { return BadMessage(err) || AnsweredWith(err, "E_BAD_TOPIC") }
 
 // Answered says whether the error is what the nsqd said, rather than that it said nothing.
 func Answered(err error) bool {
@@ -103,8 +104,8 @@ func Answered(err error) bool {
 	return ok
 }
 
-// answered says whether the nsqd said one of the codes.
-func answered(err error, codes ...string) bool {
+// AnsweredWith says whether the nsqd said one of the codes.
+func AnsweredWith(err error, codes ...string) bool {
 	answer, ok := errors.AsType[nsq.ErrProtocol](err)
 	if !ok {
 		return false

@@ -34,22 +34,46 @@ func Write(path string, data []byte, perm fs.FileMode) error {
 	return osDisk.write(path, data, perm)
 }
 
-func (d disk) write(path string, data []byte, perm fs.FileMode) error {
-	temp := fmt.Sprintf("%s.%d.tmp", path, rand.Int64())
-	err := d.create(temp, data, perm)
-	if err == nil {
-		err = d.rename(temp, path)
-	}
+// Probe finds out whether Write would work with this content, without replacing anything: it writes
+// the temporary file, down to the disk, and removes it.
+func Probe(path string, data []byte, perm fs.FileMode) error {
+	temp, err := osDisk.stage(path, data, perm)
 	if err != nil {
-		if gone := os.Remove(temp); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-			err = fmt.Errorf("%w; remove temporary file: %w", err, gone)
-		}
 		return err
+	}
+	return os.Remove(temp)
+}
+
+func (d disk) write(path string, data []byte, perm fs.FileMode) error {
+	temp, err := d.stage(path, data, perm)
+	if err != nil {
+		return err
+	}
+	if err := d.rename(temp, path); err != nil {
+		return discard(temp, err)
 	}
 	if err := d.syncDir(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("sync folder: %w", err)
 	}
 	return nil
+}
+
+// stage writes the file that is to replace the one at path, and returns its name. After an error
+// there is no such file.
+func (d disk) stage(path string, data []byte, perm fs.FileMode) (temp string, err error) {
+	temp = fmt.Sprintf("%s.%d.tmp", path, rand.Int64())
+	if err := d.create(temp, data, perm); err != nil {
+		return "", discard(temp, err)
+	}
+	return temp, nil
+}
+
+// discard removes a temporary file after a failure, and returns all that went wrong.
+func discard(temp string, err error) error {
+	if gone := os.Remove(temp); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+		return fmt.Errorf("%w; remove temporary file: %w", err, gone)
+	}
+	return err
 }
 
 // create writes a file that is not there yet, down to the disk.

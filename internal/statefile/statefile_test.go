@@ -159,6 +159,27 @@ func TestWriteImpossible(t *testing.T) {
 	}
 }
 
+// A probe fails where a write would, and changes nothing.
+func TestProbe(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "nsqd.dat")
+	if err := Write(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Probe(path, []byte("new"), 0o600); err != nil {
+		t.Error(err)
+	}
+	if got := read(t, path); got != "old" {
+		t.Errorf("content %q", got)
+	}
+	if diff := cmp.Diff([]string{"nsqd.dat"}, names(t, dir)); diff != "" {
+		t.Errorf("folder (-want +got):\n%s", diff)
+	}
+	if err := Probe(filepath.Join(dir, "missing", "f"), nil, 0o600); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v, want %v", err, fs.ErrNotExist)
+	}
+}
+
 // Writers of one path do not mix their contents, and a reader never sees a part of one.
 func TestWriteConcurrently(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "nsqd.dat")

@@ -111,10 +111,11 @@ func (t *Topic) handOver(batch *Batch) (left []*Channel, more bool) {
 	}
 	t.held.Store(int64(batch.Len() - batch.taken)) // those that were deferred; the queue counts the others
 	left = offer(batch.messages, channels)
-	t.held.Store(0)
+	held := 0
 	if len(left) > 0 {
-		t.held.Store(int64(batch.Len()))
+		held = batch.Len()
 	}
+	t.held.Store(int64(held))
 	t.queue.arrived(batch)
 	return left, true
 }

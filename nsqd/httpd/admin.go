@@ -40,7 +40,7 @@ func (a *API) emptyTopic(query httpx.Params) (any, error) {
 }
 
 // onTopic is a handler that does something to an existing topic.
-func (a *API) onTopic(act func(*broker.Topic) error) queryHandler {
+func (a *API) onTopic(act func(*broker.Topic) error) httpx.QueryHandler {
 	return func(query httpx.Params) (any, error) {
 		name, err := query.Require("topic", errMissingTopic)
 		if err != nil {
@@ -72,7 +72,7 @@ func (a *API) deleteChannel(query httpx.Params) (any, error) {
 }
 
 // onChannel is a handler that does something to an existing channel.
-func (a *API) onChannel(act func(*broker.Channel) error) queryHandler {
+func (a *API) onChannel(act func(*broker.Channel) error) httpx.QueryHandler {
 	return func(query httpx.Params) (any, error) {
 		topic, name, err := a.channelParams(query)
 		if err != nil {

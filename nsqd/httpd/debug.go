@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/julienschmidt/httprouter"
+
+	"nsq/internal/httpx"
 )
 
 // maxForm bounds, in bytes, the body of a form.
@@ -19,7 +21,7 @@ func setBlockRate(req *http.Request, _ httprouter.Params) (any, error) {
 	req.Body = io.NopCloser(io.LimitReader(req.Body, maxForm))
 	rate, err := strconv.Atoi(req.FormValue("rate"))
 	if err != nil {
-		return nil, badRequest("invalid block rate : " + err.Error())
+		return nil, httpx.BadRequest("invalid block rate : " + err.Error())
 	}
 	runtime.SetBlockProfileRate(rate)
 	return nil, nil

@@ -93,7 +93,7 @@ func (a *API) routes() *httpx.Router {
 		r.API(http.MethodPost, path, a.mpub, httpx.Unlogged())
 	}
 
-	for path, handler := range map[string]queryHandler{
+	for path, handler := range map[string]httpx.QueryHandler{
 		"/topic/create":    a.createTopic,
 		"/topic/delete":    a.deleteTopic,
 		"/topic/empty":     a.emptyTopic,
@@ -105,7 +105,7 @@ func (a *API) routes() *httpx.Router {
 		"/channel/pause":   a.onChannel((*broker.Channel).Pause),
 		"/channel/unpause": a.onChannel((*broker.Channel).Unpause),
 	} {
-		r.API(http.MethodPost, path, withQuery(handler))
+		r.API(http.MethodPost, path, httpx.WithQuery(handler))
 	}
 
 	r.MountProfiles()

@@ -1,25 +1,6 @@
 package httpd
 
-import (
-	"net/http"
-
-	"github.com/julienschmidt/httprouter"
-
-	"nsq/internal/httpx"
-)
-
-// queryHandler is a handler that needs nothing but the query string.
-type queryHandler func(query httpx.Params) (any, error)
-
-func withQuery(handler queryHandler) httpx.Handler {
-	return func(req *http.Request, _ httprouter.Params) (any, error) {
-		query, err := httpx.ParseParams(req)
-		if err != nil {
-			return nil, err
-		}
-		return handler(query)
-	}
-}
+import "nsq/internal/httpx"
 
 // boolParam is what a boolean parameter may be.
 var boolParam = map[string]bool{"true": true, "1": true, "false": false, "0": false}

@@ -130,15 +130,24 @@ func (c *client) openTopic(name string) error {
 	return nil
 }
 
-// settlePublishes publishes the batch and answers each of its commands.
-func (c *client) settlePublishes() error {
-	n := c.batch.Len()
-	err := c.topic.Publish(&c.batch)
+// publishBatch publishes the batch and empties it; n is how many messages it had.
+func (c *client) publishBatch() (n int, err error) {
+	n = c.batch.Len()
+	err = c.topic.Publish(&c.batch)
 	c.batch.Reset()
 	if err != nil {
-		return c.publishFault(err)
+		return 0, c.publishFault(err)
 	}
 	c.published.Add(uint64(n))
+	return n, nil
+}
+
+// settlePublishes publishes the batch and answers each of its commands.
+func (c *client) settlePublishes() error {
+	n, err := c.publishBatch()
+	if err != nil {
+		return err
+	}
 	for range n {
 		if err := c.respond(protocol.ResponseOK); err != nil {
 			return err
@@ -170,13 +179,9 @@ func (c *client) mpub(cmd *protocol.Command) error {
 			return err
 		}
 	}
-	n := c.batch.Len()
-	err := c.topic.Publish(&c.batch)
-	c.batch.Reset()
-	if err != nil {
-		return c.publishFault(err)
+	if _, err := c.publishBatch(); err != nil {
+		return err
 	}
-	c.published.Add(uint64(n))
 	return c.respond(protocol.ResponseOK)
 }
 
