@@ -1,7 +1,6 @@
 package nsqadmin
 
 import (
-	"encoding/json"
 	"net"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"nsq/internal/log"
+	"nsq/internal/options/optionstest"
 )
 
 // The table is that of the spec (nsqadmin, section 2.1) and our own additions: flag, key, type, and
@@ -48,22 +48,7 @@ func TestOptionsAreAsSpecified(t *testing.T) {
 		{"allow-config-from-cidr", "allow_config_from_cidr", "string", `"127.0.0.1/8"`},
 		{"notification-http-endpoint", "notification_http_endpoint", "string", `""`},
 	}
-	var got [][4]string
-	table := NewOptions().Table()
-	for _, group := range table.Groups() {
-		for _, option := range group.Options {
-			row := [4]string{option.Flag, option.TOMLKey(), option.Value.Type()}
-			if value, ok := table.Get(row[1]); ok {
-				text, err := json.Marshal(value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				row[3] = string(text)
-			}
-			got = append(got, row)
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, optionstest.Rows(t, NewOptions().Table())); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
 }

@@ -2,7 +2,6 @@ package nsqlookupd
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -21,6 +20,7 @@ import (
 
 	"nsq/internal/log"
 	"nsq/internal/lookup"
+	"nsq/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,25 +32,8 @@ const patience = 5 * time.Second
 type daemon struct {
 	t *testing.T
 	*NSQLookupd
-	log  *syncBuffer
+	log  *testutil.Buffer
 	stop func() error // stops it and returns what Run returned; may be called again
-}
-
-type syncBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 func testOptions() *Options {
@@ -62,7 +45,7 @@ func testOptions() *Options {
 
 func start(t *testing.T, opts *Options) *daemon {
 	t.Helper()
-	text := &syncBuffer{}
+	text := new(testutil.Buffer)
 	l, err := New(opts, log.New(text, "", log.Debug))
 	if err != nil {
 		t.Fatal(err)

@@ -1,12 +1,13 @@
 package nsqlookupd
 
 import (
-	"encoding/json"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"nsq/internal/options/optionstest"
 )
 
 // The table is that of the spec (nsqlookupd, section 2.1) and --config-strict: flag, key, type, and
@@ -30,22 +31,7 @@ func TestOptionsAreAsSpecified(t *testing.T) {
 		{"inactive-producer-timeout", "inactive_producer_timeout", "duration", "300000000000"},
 		{"tombstone-lifetime", "tombstone_lifetime", "duration", "45000000000"},
 	}
-	var got [][4]string
-	table := NewOptions().Table()
-	for _, group := range table.Groups() {
-		for _, option := range group.Options {
-			row := [4]string{option.Flag, option.TOMLKey(), option.Value.Type()}
-			if value, ok := table.Get(row[1]); ok {
-				text, err := json.Marshal(value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				row[3] = string(text)
-			}
-			got = append(got, row)
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, optionstest.Rows(t, NewOptions().Table())); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"nsq/internal/testnode"
 	"nsq/internal/testutil"
 	"nsq/internal/utility"
 )
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) {
 // run is the program inside the test.
 type run struct {
 	t    *testing.T
-	logs testnode.Buffer
+	logs testutil.Buffer
 	stop context.CancelFunc
 	code chan int
 	url  string

@@ -16,6 +16,7 @@ import (
 
 	"nsq/internal/api"
 	"nsq/internal/testnode"
+	"nsq/internal/testutil"
 	"nsq/internal/utility"
 )
 
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // execute runs nsq_stat to its end.
 func execute(ctx context.Context, args ...string) (code int, out, logs string) {
-	var stdout, stderr testnode.Buffer
+	var stdout, stderr testutil.Buffer
 	code = utility.Execute(ctx, newStat().program(), append([]string{name}, args...), utility.Streams{Out: &stdout, Err: &stderr})
 	return code, stdout.String(), date.ReplaceAllString(stderr.String(), "")
 }

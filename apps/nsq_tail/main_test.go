@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -17,44 +15,18 @@ import (
 	"nsq/internal/testnode"
 	"nsq/internal/testutil"
 	"nsq/internal/utility"
+	"nsq/internal/utility/utilitytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// running is a nsq_tail at work.
-type running struct {
-	t         *testing.T
-	out, logs testnode.Buffer
-	stop      context.CancelFunc
-	code      chan int
+func start(t *testing.T, args ...string) *utilitytest.Running {
+	return utilitytest.Start(t, newTail().program(), args...)
 }
 
-func start(t *testing.T, args ...string) *running {
-	ctx, stop := context.WithCancel(t.Context())
-	r := &running{t: t, stop: stop, code: make(chan int, 1)}
-	go func() {
-		r.code <- utility.Execute(ctx, newTail().program(), append([]string{name}, args...),
-			utility.Streams{Out: &r.out, Err: &r.logs})
-	}()
-	return r
-}
-
-// end waits for the exit code.
-func (r *running) end(want int) {
-	r.t.Helper()
-	defer r.stop()
-	select {
-	case code := <-r.code:
-		if code != want {
-			r.t.Errorf("exit code %d, want %d; log:\n%s", code, want, r.logs.String())
-		}
-	case <-time.After(testutil.Patience):
-		r.t.Fatalf("does not end; stdout %q, log:\n%s", r.out.String(), r.logs.String())
-	}
-}
-
-func (r *running) lines() []string {
-	lines := strings.Split(strings.TrimSuffix(r.out.String(), "\n"), "\n")
+// linesOf are the lines that were printed, sorted.
+func linesOf(r *utilitytest.Running) []string {
+	lines := strings.Split(strings.TrimSuffix(r.Out.String(), "\n"), "\n")
 	slices.Sort(lines)
 	return lines
 }
@@ -83,17 +55,17 @@ func TestRefusals(t *testing.T) {
 		{at + " topic --n 5", 1, "unknown arguments: [topic --n 5]\n"},
 	} {
 		r := start(t, strings.Fields(test.args)...)
-		r.end(test.code)
-		logs := date.ReplaceAllString(r.logs.String(), "")
+		r.Await(test.code)
+		logs := date.ReplaceAllString(r.Log.String(), "")
 		logs = regexp.MustCompile(`(?m)^(INF|WRN) .*\n`).ReplaceAllString(logs, "")
-		if logs != test.log || r.out.String() != "" {
-			t.Errorf("%q: log %q, want %q; stdout %q", test.args, logs, test.log, r.out.String())
+		if logs != test.log || r.Out.String() != "" {
+			t.Errorf("%q: log %q, want %q; stdout %q", test.args, logs, test.log, r.Out.String())
 		}
 	}
 	r := start(t, "--format=xml")
-	r.end(2)
-	if !strings.HasPrefix(r.logs.String(), "invalid value \"xml\" for flag -format: want raw, hex or json\nUsage of nsq_tail:\n") {
-		t.Errorf("log %q", r.logs.String())
+	r.Await(2)
+	if !strings.HasPrefix(r.Log.String(), "invalid value \"xml\" for flag -format: want raw, hex or json\nUsage of nsq_tail:\n") {
+		t.Errorf("log %q", r.Log.String())
 	}
 }
 
@@ -108,15 +80,15 @@ func TestCount(t *testing.T) {
 		}
 	}
 	r := start(t, "--topic=a", "--topic=b", "--channel=c", "--n=7", "--print-topic", "--nsqd-tcp-address="+n.TCP)
-	r.end(0)
-	lines := r.lines()
+	r.Await(0)
+	lines := linesOf(r)
 	if len(lines) != shown || len(slices.Compact(lines)) != shown {
 		t.Errorf("%d lines: %q", len(lines), lines)
 	}
 	// Whoever reads next gets all others, and none of those.
 	r = start(t, "--topic=a", "--topic=b", "--channel=c", "--n=13", "--print-topic", "--nsqd-tcp-address="+n.TCP)
-	r.end(0)
-	all := append(lines, r.lines()...)
+	r.Await(0)
+	all := append(lines, linesOf(r)...)
 	slices.Sort(all)
 	var want []string
 	for _, topic := range []string{"a", "b"} {
@@ -141,16 +113,15 @@ func TestUntilStopped(t *testing.T) {
 	r := start(t, "--topic=t", "--lookupd-http-address="+lookupd.HTTP)
 	for i := range 3 {
 		n.Publish("t", fmt.Sprint("m", i))
-		r.out.Await(t, fmt.Sprint("m", i, "\n"))
+		r.Out.Await(t, fmt.Sprint("m", i, "\n"))
 	}
-	channel := regexp.MustCompile(`\[t/(tail\d{6}#ephemeral)\]`).FindStringSubmatch(r.logs.String())
+	channel := regexp.MustCompile(`\[t/(tail\d{6}#ephemeral)\]`).FindStringSubmatch(r.Log.String())
 	if channel == nil {
-		t.Fatalf("no channel in log %q", r.logs.String())
+		t.Fatalf("no channel in log %q", r.Log.String())
 	}
 	n.AwaitChannel("t", channel[1], func(c api.ChannelStats) bool { return c.ClientCount == 1 })
-	r.stop()
-	r.end(0)
-	if got := r.lines(); !slices.Equal(got, []string{"m0", "m1", "m2"}) {
+	r.End(0)
+	if got := linesOf(r); !slices.Equal(got, []string{"m0", "m1", "m2"}) {
 		t.Errorf("lines %q", got)
 	}
 }
@@ -171,17 +142,17 @@ func TestFormats(t *testing.T) {
 		n.Create("t", "c")
 		n.Publish("t", body)
 		r := start(t, append(strings.Fields(args), "--topic=t", "--channel=c", "--n=1", "--nsqd-tcp-address="+n.TCP)...)
-		r.end(0)
-		got := regexp.MustCompile(`"id":"[0-9a-f]{16}","timestamp":[0-9]{19}`).ReplaceAllString(r.out.String(), `"id":"ID","timestamp":0`)
+		r.Await(0)
+		got := regexp.MustCompile(`"id":"[0-9a-f]{16}","timestamp":[0-9]{19}`).ReplaceAllString(r.Out.String(), `"id":"ID","timestamp":0`)
 		if got != want {
 			t.Errorf("%q: %q, want %q", args, got, want)
 		}
 	}
 	n.Publish("t", `"<ä>"`)
 	r := start(t, "--format=json", "--topic=t", "--channel=c", "--n=1", "--nsqd-tcp-address="+n.TCP)
-	r.end(0)
+	r.Await(0)
 	var m struct{ Body string }
-	if err := json.Unmarshal([]byte(r.out.String()), &m); err != nil || m.Body != `"<ä>"` {
+	if err := json.Unmarshal([]byte(r.Out.String()), &m); err != nil || m.Body != `"<ä>"` {
 		t.Errorf("body %q, error %v", m.Body, err)
 	}
 }
@@ -201,7 +172,7 @@ func TestWriteFails(t *testing.T) {
 	n := testnode.StartNSQD(t)
 	n.Create("t", "c")
 	n.Publish("t", "a", "b", "c")
-	var logs testnode.Buffer
+	var logs testutil.Buffer
 	code := utility.Execute(t.Context(), newTail().program(),
 		[]string{name, "--topic=t", "--channel=c", "--nsqd-tcp-address=" + n.TCP}, utility.Streams{Out: &full{}, Err: &logs})
 	if code != 1 || !strings.HasSuffix(logs.String(), " ERROR: failed to write to os.Stdout - no space left\n") {

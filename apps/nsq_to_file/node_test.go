@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -13,54 +12,29 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
 	"nsq/internal/testnode"
 	"nsq/internal/testutil"
-	"nsq/internal/utility"
+	"nsq/internal/utility/utilitytest"
 )
 
-// running is the program at work in the process of the test.
+// running is the program at work.
 type running struct {
-	t    *testing.T
-	out  string // folder
-	log  testnode.Buffer
-	stop context.CancelFunc
-	code chan int
+	*utilitytest.Running
+	t   *testing.T
+	out string // folder
 }
 
 // start starts the program with a folder of its own, where each topic has one file, unless args say
 // otherwise.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	r := &running{t: t, out: t.TempDir(), stop: stop, code: make(chan int, 1)}
-	args = append([]string{name, "--output-dir=" + r.out, "--filename-format=<TOPIC><REV>.log", "--sync-interval=100ms"}, args...)
-	go func() { r.code <- utility.Execute(ctx, newToFile().program(), args, utility.Streams{Err: &r.log}) }()
-	t.Cleanup(func() {
-		stop()
-		if t.Failed() {
-			t.Logf("log:\n%s", r.log.String())
-		}
-	})
-	return r
-}
-
-// end stops the program.
-func (r *running) end(want int) {
-	r.t.Helper()
-	r.stop()
-	select {
-	case code := <-r.code:
-		if code != want {
-			r.t.Errorf("exit code %d, want %d", code, want)
-		}
-	case <-time.After(testutil.Patience):
-		r.t.Fatal("does not end")
-	}
+	out := t.TempDir()
+	args = append([]string{"--output-dir=" + out, "--filename-format=<TOPIC><REV>.log", "--sync-interval=100ms"}, args...)
+	return &running{Running: utilitytest.Start(t, newToFile().program(), args...), t: t, out: out}
 }
 
 // lines returns all lines of a folder's files, decompressed and sorted.
@@ -135,7 +109,7 @@ func TestArchive(t *testing.T) {
 		n.Publish(topic, bodies...)
 		n.AwaitChannel(topic, name, testnode.Drained)
 		r.wantLines(bodies...)
-		r.end(0)
+		r.End(0)
 		r.wantLines(bodies...)
 		if files, _ := filepath.Glob(filepath.Join(r.out, "*")); len(files) < 3 {
 			t.Errorf("only %d files", len(files))
@@ -155,7 +129,7 @@ func TestStop(t *testing.T) {
 		}
 		return nil
 	})
-	r.end(0)
+	r.End(0)
 	n.AwaitChannel("t", name, testnode.Drained)
 	r.wantLines(numbers(10)...)
 }
@@ -175,7 +149,7 @@ func TestHangUp(t *testing.T) {
 		testutil.Eventually(t, func() error { _, err := os.Stat(file); return err })
 	}
 	r.wantLines("0", "1", "2")
-	r.end(0)
+	r.End(0)
 }
 
 // Topics that match are found at once, and new ones later, although one nsqlookupd is down; others are
@@ -195,8 +169,8 @@ func TestDiscovery(t *testing.T) {
 	if _, err := n.Channel("other", name); err == nil {
 		t.Error("a topic that does not match has a channel")
 	}
-	r.log.Await(t, "ERROR: could not retrieve topic list: ")
-	r.end(0)
+	r.Log.Await(t, "ERROR: could not retrieve topic list: ")
+	r.End(0)
 }
 
 // Given topics that do not match the pattern are left out, with a word about it.
@@ -206,8 +180,8 @@ func TestTopicsAndPattern(t *testing.T) {
 	n.Publish("other", "x")
 	r := start(t, "--topic=logs_a", "--topic=other", "--topic-pattern=^logs_", "--nsqd-tcp-address="+n.TCP)
 	n.AwaitChannel("logs_a", name, testnode.Drained)
-	r.log.Await(t, "WARNING: skipping topic other (doesn't match pattern ^logs_)\n")
-	r.end(0)
+	r.Log.Await(t, "WARNING: skipping topic other (doesn't match pattern ^logs_)\n")
+	r.End(0)
 	r.wantLines("a")
 }
 
@@ -218,11 +192,11 @@ func TestLateNSQD(t *testing.T) {
 	n.Publish("t", "a")
 	n.Stop()
 	r := start(t, "--topic=t", "--nsqd-tcp-address="+n.TCP)
-	r.log.Await(t, "error connecting to nsqd")
+	r.Log.Await(t, "error connecting to nsqd")
 	n.Start()
 	n.AwaitChannel("t", name, testnode.Drained)
 	r.wantLines("a")
-	r.end(0)
+	r.End(0)
 }
 
 // A message that waits longer for the disk than its timeout is not delivered again.
@@ -236,7 +210,7 @@ func TestSlowSync(t *testing.T) {
 		t.Errorf("%d messages timed out", c.TimeoutCount)
 	}
 	r.wantLines(numbers(5)...)
-	r.end(0)
+	r.End(0)
 }
 
 // While the disk takes nothing messages stay in the channel, with a clear error; when it does they are
@@ -246,23 +220,23 @@ func TestDiskThatFails(t *testing.T) {
 	n := testnode.StartNSQD(t)
 	n.Publish("t", numbers(20)...)
 	r := start(t, "--topic=none", "--nsqd-tcp-address="+n.TCP)
-	r.end(0)
+	r.End(0)
 	file := filepath.Join(r.out, "t.log")
 	if err := os.Symlink("/dev/full", file); err != nil {
 		t.Skip(err)
 	}
 	args := []string{"--topic=t", "--nsqd-tcp-address=" + n.TCP, "--output-dir=" + r.out}
 	failing := start(t, args...)
-	failing.log.Await(t, "no space left on device - ")
-	failing.end(1)
+	failing.Log.Await(t, "no space left on device - ")
+	failing.End(1)
 	again := start(t, args...)
-	again.log.Await(t, "no space left on device - ")
+	again.Log.Await(t, "no space left on device - ")
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
 	n.AwaitChannel("t", name, testnode.Drained)
-	again.log.Await(t, "records can be written again")
-	again.end(0)
+	again.Log.Await(t, "records can be written again")
+	again.End(0)
 	r.wantLines(numbers(20)...)
 }
 
@@ -289,12 +263,12 @@ func TestFullFileSystem(t *testing.T) {
 	}
 	n.Publish("t", bodies...)
 	r := start(t, "--topic=t", "--nsqd-tcp-address="+n.TCP, "--output-dir="+out)
-	r.log.Await(t, "no space left on device - ")
+	r.Log.Await(t, "no space left on device - ")
 	if err := os.Remove(full); err != nil {
 		t.Fatal(err)
 	}
 	n.AwaitChannel("t", name, testnode.Drained)
-	r.end(0)
+	r.End(0)
 	if got := lines(t, out); !slices.Equal(slices.Compact(got), bodies) {
 		t.Errorf("%d lines: %.60q", len(got), got)
 	}
@@ -317,6 +291,6 @@ func TestVanishedFolder(t *testing.T) {
 	if got := lines(t, folder); !slices.Equal(got, []string{"after"}) {
 		t.Errorf("files have %q", got)
 	}
-	r.log.Await(t, "was removed while it was written - 1 messages go back to the queue, trying again in 1s")
-	r.end(0)
+	r.Log.Await(t, "was removed while it was written - 1 messages go back to the queue, trying again in 1s")
+	r.End(0)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"regexp"
@@ -13,7 +12,8 @@ import (
 
 	"nsq/internal/api"
 	"nsq/internal/testnode"
-	"nsq/internal/utility"
+	"nsq/internal/testutil"
+	"nsq/internal/utility/utilitytest"
 	"nsq/internal/version"
 )
 
@@ -31,38 +31,16 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("github.com/nsqio/go-nsq.(*Consumer).rdyLoop"))
 }
 
-// running is a nsq_to_http at work.
-type running struct {
-	t    *testing.T
-	logs testnode.Buffer
-	stop context.CancelFunc
-	code chan int
-}
-
 // start runs it for topic t, with requeued messages that come again at once.
-func start(t *testing.T, source *testnode.Node, args ...string) *running {
+func start(t *testing.T, source *testnode.Node, args ...string) *utilitytest.Running {
 	t.Helper()
 	source.Create("t", name)
 	return execute(t, append([]string{"--topic=t", "--nsqd-tcp-address=" + source.TCP, "--consumer-opt=default_requeue_delay,10ms",
 		"--consumer-opt=max_backoff_duration,20ms", "--consumer-opt=backoff_multiplier,1ms"}, args...)...)
 }
 
-func execute(t *testing.T, args ...string) *running {
-	ctx, stop := context.WithCancel(t.Context())
-	r := &running{t: t, stop: stop, code: make(chan int, 1)}
-	go func() {
-		r.code <- utility.Execute(ctx, newSender().program(), append([]string{name}, args...), utility.Streams{Out: &r.logs, Err: &r.logs})
-	}()
-	return r
-}
-
-// end stops it and waits for the exit code.
-func (r *running) end(want int) {
-	r.t.Helper()
-	r.stop()
-	if code := <-r.code; code != want {
-		r.t.Errorf("exit code %d, want %d; log:\n%s", code, want, r.logs.String())
-	}
+func execute(t *testing.T, args ...string) *utilitytest.Running {
+	return utilitytest.Start(t, newSender().program(), args...)
 }
 
 var (
@@ -108,10 +86,9 @@ func TestRefusals(t *testing.T) {
 		{good + " more", "unknown arguments: [more]"},
 	} {
 		r := execute(t, strings.Fields(test.args)...)
-		if code := <-r.code; code != 1 || plain(r.logs.String()) != test.log+"\n" {
-			t.Errorf("%q: code %d, log %q, want %q", test.args, code, r.logs.String(), test.log)
+		if code, said := r.Code(), r.Out.String()+r.Log.String(); code != 1 || plain(said) != test.log+"\n" {
+			t.Errorf("%q: code %d, log %q, want %q", test.args, code, said, test.log)
 		}
-		r.stop()
 	}
 }
 
@@ -129,10 +106,9 @@ func TestUsage(t *testing.T) {
 		{"--round-robin", 2, "flag provided but not defined: -round-robin\nUsage"},
 	} {
 		r := execute(t, strings.Fields(test.args)...)
-		if code := <-r.code; code != test.code || !strings.HasPrefix(r.logs.String(), test.out) {
-			t.Errorf("%q: code %d, want %d; output %q, want %q", test.args, code, test.code, r.logs.String(), test.out)
+		if code, said := r.Code(), r.Out.String()+r.Log.String(); code != test.code || !strings.HasPrefix(said, test.out) {
+			t.Errorf("%q: code %d, want %d; output %q, want %q", test.args, code, test.code, said, test.out)
 		}
-		r.stop()
 	}
 }
 
@@ -157,7 +133,7 @@ func TestSignals(t *testing.T) {
 			source.Publish("t", "m")
 			cmd := exec.Command(os.Args[0], "--topic=t", "--channel=c", "--nsqd-tcp-address="+source.TCP, "--post="+target.URL)
 			cmd.Env = append(os.Environ(), asProgram+"=1")
-			var logs testnode.Buffer
+			var logs testutil.Buffer
 			cmd.Stderr = &logs
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)

@@ -31,7 +31,7 @@ func TestPost(t *testing.T) {
 	source.Publish("t", messages...)
 	target.await(total)
 	c := source.AwaitChannel("t", name, testnode.Drained)
-	r.end(0)
+	r.End(0)
 	if got := target.bodies(); !slices.Equal(got, messages) || c.RequeueCount != 0 {
 		t.Errorf("%d requeued, bodies %q", c.RequeueCount, got)
 	}
@@ -52,13 +52,13 @@ func TestGet(t *testing.T) {
 	source.Publish("t", "a b")
 	target.await(3)
 	c := source.AwaitChannel("t", name, testnode.Drained)
-	r.end(0)
+	r.End(0)
 	got := target.got()
 	if len(got) != 3 || c.RequeueCount != 2 || got[0].method != "GET" || got[0].uri != "/in?e=%20&d=a+b" || got[0].body != "" {
 		t.Errorf("%d requeued, requests %+v", c.RequeueCount, got)
 	}
-	if !strings.Contains(r.logs.String(), " Handler returned error (got status code 204) for msg ") {
-		t.Errorf("log %s", r.logs.String())
+	if !strings.Contains(r.Log.String(), " Handler returned error (got status code 204) for msg ") {
+		t.Errorf("log %s", r.Log.String())
 	}
 }
 
@@ -112,7 +112,7 @@ func TestFailures(t *testing.T) {
 	})
 	c := source.AwaitChannel("t", name, testnode.Drained)
 	close(slow)
-	r.end(0)
+	r.End(0)
 	if b := ledger.Balance("endpoint"); len(b.Lost)+len(b.Duplicates) > 0 {
 		t.Error(b)
 	}
@@ -120,7 +120,7 @@ func TestFailures(t *testing.T) {
 		t.Errorf("%d requeued, want %d", c.RequeueCount, want)
 	}
 	for _, text := range []string{"got status code 302", "Client.Timeout exceeded while awaiting headers", "EOF"} {
-		if !strings.Contains(r.logs.String(), text) {
+		if !strings.Contains(r.Log.String(), text) {
 			t.Errorf("%q is not in the log", text)
 		}
 	}
@@ -137,12 +137,12 @@ func TestEndpointAway(t *testing.T) {
 	target.Close()
 	messages := names("m", total)
 	source.Publish("t", messages...)
-	r.logs.Await(t, "connect: connection refused")
+	r.Log.Await(t, "connect: connection refused")
 	source.AwaitChannel("t", name, func(c api.ChannelStats) bool { return c.RequeueCount > 5 })
 	back := newSiteAt(t, target.Listener.Addr().String())
 	back.await(total)
 	source.AwaitChannel("t", name, testnode.Drained)
-	r.end(0)
+	r.End(0)
 	if got := back.bodies(); !slices.Equal(got, messages) {
 		t.Errorf("bodies %q", got)
 	}
@@ -184,7 +184,7 @@ func TestRejected(t *testing.T) {
 		source.Publish("t", "bad", "good")
 		target.await(test.attempts + 1)
 		source.AwaitChannel("t", name, testnode.Drained)
-		r.end(0)
+		r.End(0)
 		if got := source.MessageCount("dead"); got != test.dead || attempts != test.attempts || successes != test.successes {
 			t.Errorf("%q: %d dead letters, %d attempts, %d successes; want %d, %d, %d",
 				test.args, got, attempts, successes, test.dead, test.attempts, test.successes)
@@ -222,7 +222,7 @@ func TestModes(t *testing.T) {
 			source.Publish("t", message)
 			source.AwaitChannel("t", name, func(c api.ChannelStats) bool { return testnode.Drained(c) && int(c.MessageCount) == i+1 })
 		}
-		r.end(0)
+		r.End(0)
 		var got [3]int
 		for i, s := range sites {
 			got[i] = len(s.got())
@@ -230,8 +230,8 @@ func TestModes(t *testing.T) {
 		if got != test.got {
 			t.Errorf("%s: requests %v, want %v", test.mode, got, test.got)
 		}
-		if warned := strings.Contains(r.logs.String(), `WARNING: --mode must be one of ["hostpool" "round-robin" "epsilon-greedy"], is "roundrobin"`); warned != test.warning {
-			t.Errorf("%s: warned %v; log %s", test.mode, warned, r.logs.String())
+		if warned := strings.Contains(r.Log.String(), `WARNING: --mode must be one of ["hostpool" "round-robin" "epsilon-greedy"], is "roundrobin"`); warned != test.warning {
+			t.Errorf("%s: warned %v; log %s", test.mode, warned, r.Log.String())
 		}
 	}
 }
@@ -245,7 +245,7 @@ func TestRejectedByOne(t *testing.T) {
 	r := start(t, source, "--mode=all", "--dead-letter-topic=dead", "--post="+strict.URL, "--post="+other.URL)
 	source.Publish("t", "m")
 	source.AwaitChannel("t", name, testnode.Drained)
-	r.end(0)
+	r.End(0)
 	if n := source.MessageCount("dead"); n != 1 || len(strict.got()) != 1 || len(other.got()) != 1 {
 		t.Errorf("%d dead letters, %d and %d requests", n, len(strict.got()), len(other.got()))
 	}
@@ -257,7 +257,7 @@ func TestSample(t *testing.T) {
 	r := start(t, source, "--sample=0", "--post="+target.URL)
 	source.Publish("t", names("m", 10)...)
 	source.AwaitChannel("t", name, func(c api.ChannelStats) bool { return testnode.Drained(c) && c.MessageCount == 10 })
-	r.end(0)
+	r.End(0)
 	if got := target.bodies(); len(got) > 0 {
 		t.Errorf("bodies %q", got)
 	}
@@ -275,7 +275,7 @@ func TestSlowRequest(t *testing.T) {
 	source.Publish("t", "m")
 	target.await(1)
 	c := source.AwaitChannel("t", name, testnode.Drained)
-	r.end(0)
+	r.End(0)
 	if n := len(target.got()); n != 1 || c.TimeoutCount != 0 {
 		t.Errorf("%d requests, %d timeouts", n, c.TimeoutCount)
 	}
@@ -293,14 +293,14 @@ func TestStatusLines(t *testing.T) {
 	r := start(t, source, "--status-every=2", "--post="+target.URL)
 	source.Publish("t", "a", "b")
 	source.AwaitChannel("t", name, testnode.Drained)
-	if strings.Contains(r.logs.String(), "finished") {
-		t.Errorf("a line after two successes: %s", r.logs.String())
+	if strings.Contains(r.Log.String(), "finished") {
+		t.Errorf("a line after two successes: %s", r.Log.String())
 	}
 	source.Publish("t", "c")
-	r.logs.Await(t, " [aggregate]: finished 2 - 99th: ")
-	r.end(0)
-	if !strings.Contains(r.logs.String(), " Warning: use more than 100 status values for accurate percentiles (configured with 2)\n") {
-		t.Errorf("no warning in %s", r.logs.String())
+	r.Log.Await(t, " [aggregate]: finished 2 - 99th: ")
+	r.End(0)
+	if !strings.Contains(r.Log.String(), " Warning: use more than 100 status values for accurate percentiles (configured with 2)\n") {
+		t.Errorf("no warning in %s", r.Log.String())
 	}
 }
 

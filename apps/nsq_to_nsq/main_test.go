@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -26,6 +25,7 @@ import (
 	"nsq/internal/testutil"
 	"nsq/internal/touch"
 	"nsq/internal/utility"
+	"nsq/internal/utility/utilitytest"
 	"nsq/internal/version"
 )
 
@@ -40,38 +40,16 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/nsqio/go-nsq.(*Consumer).onConnClose.func1"))
 }
 
-// running is a nsq_to_nsq at work.
-type running struct {
-	t    *testing.T
-	logs testnode.Buffer
-	stop context.CancelFunc
-	code chan int
-}
-
 // start runs it for topic t, with requeued messages that come again at once.
-func start(t *testing.T, source *testnode.Node, args ...string) *running {
+func start(t *testing.T, source *testnode.Node, args ...string) *utilitytest.Running {
 	t.Helper()
 	source.Create("t", name)
 	return execute(t, append([]string{"--topic=t", "--nsqd-tcp-address=" + source.TCP, "--consumer-opt=default_requeue_delay,10ms",
 		"--consumer-opt=max_backoff_duration,20ms", "--consumer-opt=backoff_multiplier,1ms"}, args...)...)
 }
 
-func execute(t *testing.T, args ...string) *running {
-	ctx, stop := context.WithCancel(t.Context())
-	r := &running{t: t, stop: stop, code: make(chan int, 1)}
-	go func() {
-		r.code <- utility.Execute(ctx, newCopier().program(), append([]string{name}, args...), utility.Streams{Out: &r.logs, Err: &r.logs})
-	}()
-	return r
-}
-
-// end stops it and waits for the exit code.
-func (r *running) end(want int) {
-	r.t.Helper()
-	r.stop()
-	if code := <-r.code; code != want {
-		r.t.Errorf("exit code %d, want %d; log:\n%s", code, want, r.logs.String())
-	}
+func execute(t *testing.T, args ...string) *utilitytest.Running {
+	return utilitytest.Start(t, newCopier().program(), args...)
 }
 
 // reader enters what it reads from channel c of a topic into a ledger.
@@ -165,13 +143,12 @@ func TestRefusals(t *testing.T) {
 	} {
 		r := execute(t, strings.Fields(test.args)...)
 		logs := ""
-		if code := <-r.code; code == 1 {
-			logs = chat.ReplaceAllString(date.ReplaceAllString(r.logs.String(), ""), "")
+		if r.Code() == 1 {
+			logs = chat.ReplaceAllString(date.ReplaceAllString(r.Out.String()+r.Log.String(), ""), "")
 		}
 		if logs != test.log+"\n" {
-			t.Errorf("%q: log %q, want code 1 and %q", test.args, r.logs.String(), test.log)
+			t.Errorf("%q: log %q, want code 1 and %q", test.args, r.Log.String(), test.log)
 		}
-		r.stop()
 	}
 }
 
@@ -188,10 +165,9 @@ func TestUsage(t *testing.T) {
 		{"--max-backoff-duration=1s", 2, "flag provided but not defined: -max-backoff-duration\nUsage"},
 	} {
 		r := execute(t, strings.Fields(test.args)...)
-		if code := <-r.code; code != test.code || !strings.HasPrefix(r.logs.String(), test.out) {
-			t.Errorf("%q: code %d, want %d; output %q, want %q", test.args, code, test.code, r.logs.String(), test.out)
+		if code, said := r.Code(), r.Out.String()+r.Log.String(); code != test.code || !strings.HasPrefix(said, test.out) {
+			t.Errorf("%q: code %d, want %d; output %q, want %q", test.args, code, test.code, said, test.out)
 		}
-		r.stop()
 	}
 }
 
@@ -216,7 +192,7 @@ func TestCopies(t *testing.T) {
 		for topic := range topics {
 			source.AwaitChannel(topic, name, testnode.Drained)
 		}
-		r.end(0)
+		r.End(0)
 		for topic, messages := range want {
 			if got := got(t, target, topic, len(messages)); !slices.Equal(got, messages) {
 				t.Errorf("topic %s got %q, want %q", topic, got, messages)
@@ -235,14 +211,14 @@ func TestFilterAtWork(t *testing.T) {
 	c := source.AwaitChannel("t", name, func(c api.ChannelStats) bool {
 		return c.RequeueCount > 5 && c.Depth+c.DeferredCount+int64(c.InFlightCount) == 1
 	})
-	r.end(0)
+	r.End(0)
 	if got := got(t, target, "t", 1); !slices.Equal(got, []string{`{"id":9007199254740993}`}) || c.MessageCount != 4 {
 		t.Errorf("got %q, channel %+v", got, c)
 	}
 	for _, text := range []string{
 		` ERROR: Unable to decode json: "no\njson"` + "\n", " ERROR: missing field to check required value\n", " Handler returned error (backoff) for msg ",
 	} {
-		if !strings.Contains(r.logs.String(), text) {
+		if !strings.Contains(r.Log.String(), text) {
 			t.Errorf("%q is not in the log", text)
 		}
 	}
@@ -256,7 +232,7 @@ func TestFilterWithDeadLetters(t *testing.T) {
 		"--destination-nsqd-tcp-address="+target.TCP)
 	source.Publish("t", `{"id":2,"kind":"bad"}`, "no json", `{"id":3}`)
 	c := source.AwaitChannel("t", name, func(c api.ChannelStats) bool { return testnode.Drained(c) && c.MessageCount == 3 })
-	r.end(0)
+	r.End(0)
 	if got := got(t, source, "dead", 2); !slices.Equal(got, []string{"no json", `{"id":3}`}) || c.RequeueCount != 0 {
 		t.Errorf("dead letters %q, %d requeued", got, c.RequeueCount)
 	}
@@ -282,7 +258,7 @@ func TestDestinationAway(t *testing.T) {
 		source.AwaitChannel("t", name, testnode.Drained)
 	}
 	(&reader{ledger: ledger, name: "target"}).read(t, target, "t", 0)
-	r.end(0)
+	r.End(0)
 	if b := ledger.Balance("target"); len(b.Lost)+len(b.Unexpected) > 0 {
 		t.Error(b)
 	}
@@ -298,7 +274,7 @@ func TestOneOfTwoAway(t *testing.T) {
 	messages := names("m", 50)
 	source.Publish("t", messages...)
 	c := source.AwaitChannel("t", name, testnode.Drained)
-	r.end(0)
+	r.End(0)
 	if got := got(t, second, "t", len(messages)); !slices.Equal(got, messages) || c.RequeueCount != 0 {
 		t.Errorf("%d requeued, got %q", c.RequeueCount, got)
 	}
@@ -320,7 +296,7 @@ func TestSourceAway(t *testing.T) {
 	ledger.Acknowledged(messages...)
 	(&reader{ledger: ledger, name: "target"}).read(t, target, "t", 0)
 	source.AwaitChannel("t", name, testnode.Drained)
-	r.end(0)
+	r.End(0)
 	if b := ledger.Balance("target"); len(b.Lost)+len(b.Unexpected) > 0 {
 		t.Error(b)
 	}
@@ -417,12 +393,12 @@ func TestUnknownMode(t *testing.T) {
 	r := start(t, source, "--mode=any", "--destination-nsqd-tcp-address="+first.TCP, "--destination-nsqd-tcp-address="+second.TCP)
 	source.Publish("t", "m")
 	source.AwaitChannel("t", name, testnode.Drained)
-	r.end(0)
+	r.End(0)
 	if got := second.MessageCount("t"); got != 1 {
 		t.Errorf("the second got %d messages, want the first message", got)
 	}
-	if !strings.Contains(r.logs.String(), `WARNING: --mode must be one of ["hostpool" "round-robin" "epsilon-greedy"], is "any", round-robin is used`) {
-		t.Errorf("log %s", r.logs.String())
+	if !strings.Contains(r.Log.String(), `WARNING: --mode must be one of ["hostpool" "round-robin" "epsilon-greedy"], is "any", round-robin is used`) {
+		t.Errorf("log %s", r.Log.String())
 	}
 }
 
@@ -435,7 +411,7 @@ func TestSIGTERM(t *testing.T) {
 	source.Create("t", "c")
 	cmd := exec.Command(os.Args[0], "--topic=t", "--channel=c", "--nsqd-tcp-address="+source.TCP, "--destination-nsqd-tcp-address="+target.TCP)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
-	var logs testnode.Buffer
+	var logs testutil.Buffer
 	cmd.Stderr = &logs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"nsq/internal/destination"
 	"nsq/internal/latency"
 	"nsq/internal/publish"
-	"nsq/internal/testnode"
+	"nsq/internal/testutil"
 	"nsq/internal/utility"
 )
 
@@ -60,7 +60,7 @@ func (n *node) Stop() {
 // bench is a relay to fake nsqd.
 type bench struct {
 	*relay
-	logs testnode.Buffer
+	logs testutil.Buffer
 
 	mu       sync.Mutex
 	outcomes map[string]outcome

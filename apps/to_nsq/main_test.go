@@ -25,7 +25,7 @@ var date = regexp.MustCompile(`(?m)^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d `)
 
 // execute runs to_nsq on the input to its end; the log is without the lines of the client.
 func execute(ctx context.Context, in io.Reader, args ...string) (code int, logs string) {
-	var out, stderr testnode.Buffer
+	var out, stderr testutil.Buffer
 	code = utility.Execute(ctx, newToNSQ().program(), append([]string{name, "--client-log-level=error"}, args...),
 		utility.Streams{In: in, Out: &out, Err: &stderr})
 	if out.String() != "" {

@@ -102,6 +102,10 @@ var table = []pkg{
 		"nsqlookupd":        "one of the daemons",
 	}},
 	{"internal/testutil", nil},
+	{"internal/utility/utilitytest", reasons{
+		"internal/testutil": "outputs that are read meanwhile, and patience",
+		"internal/utility":  "the program to run",
+	}},
 
 	// nsqd: the broker knows none of its fronts, and no front knows another one.
 	{"nsqd/announce", reasons{

@@ -57,7 +57,7 @@ func (in *inbox) await(t *testing.T, bodies ...string) {
 }
 
 // start connects a consumer, which is stopped with the test.
-func start(t *testing.T, handler nsq.Handler, logs *testnode.Buffer, args ...string) *Consumer {
+func start(t *testing.T, handler nsq.Handler, logs *testutil.Buffer, args ...string) *Consumer {
 	t.Helper()
 	flags := parse(t, args...)
 	if err := errors.Join(flags.CheckSources(), flags.Check()); err != nil {
@@ -83,7 +83,7 @@ func TestAttemptsAreUnlimited(t *testing.T) {
 	n := testnode.StartNSQD(t)
 	n.Publish("t", "a")
 	in := &inbox{failures: 9}
-	start(t, in, new(testnode.Buffer), append(quick, "--nsqd-tcp-address="+n.TCP)...)
+	start(t, in, new(testutil.Buffer), append(quick, "--nsqd-tcp-address="+n.TCP)...)
 	in.await(t, "a")
 	n.AwaitChannel("t", "c", testnode.Drained)
 }
@@ -93,7 +93,7 @@ func TestDeadLetters(t *testing.T) {
 	n := testnode.StartNSQD(t)
 	n.Create("dead", "d")
 	n.Publish("t", "poison")
-	var logs testnode.Buffer
+	var logs testutil.Buffer
 	in := &inbox{failures: 1 << 30}
 	start(t, in, &logs, append(quick, "--nsqd-tcp-address="+n.TCP, "--max-attempts=3", "--dead-letter-topic=dead")...)
 	n.AwaitChannel("t", "c", testnode.Drained)
@@ -113,7 +113,7 @@ func TestDeadLetters(t *testing.T) {
 func TestDiscardOnPurpose(t *testing.T) {
 	n := testnode.StartNSQD(t)
 	n.Publish("t", "poison")
-	var logs testnode.Buffer
+	var logs testutil.Buffer
 	in := &inbox{failures: 1 << 30}
 	start(t, in, &logs, append(quick, "--nsqd-tcp-address="+n.TCP, "--consumer-opt=max_attempts,2")...)
 	n.AwaitChannel("t", "c", testnode.Drained)
@@ -125,7 +125,7 @@ func TestDiscardOnPurpose(t *testing.T) {
 func TestDeadLetterNotPublished(t *testing.T) {
 	next := nsq.HandlerFunc(func(*nsq.Message) error { return errors.New("never") })
 	flags := parse(t, "--max-attempts=1", "--dead-letter-topic=dead")
-	d := newDeadLetters(flags, flags.config(), next, log.New(new(testnode.Buffer), "", 0))
+	d := newDeadLetters(flags, flags.config(), next, log.New(new(testutil.Buffer), "", 0))
 	defer d.stop()
 	m := nsq.NewMessage(nsq.MessageID{}, []byte("x"))
 	m.NSQDAddress = "127.0.0.1:1"
@@ -144,7 +144,7 @@ func TestOutage(t *testing.T) {
 	n := testnode.StartNSQD(t)
 	n.Publish("t", "a")
 	in := &inbox{}
-	start(t, in, new(testnode.Buffer), "--nsqd-tcp-address="+n.TCP)
+	start(t, in, new(testutil.Buffer), "--nsqd-tcp-address="+n.TCP)
 	in.await(t, "a")
 	n.AwaitChannel("t", "c", testnode.Drained)
 	n.Stop()
@@ -160,7 +160,7 @@ func TestLookup(t *testing.T) {
 	first, second := testnode.StartLookupd(t), testnode.StartLookupd(t)
 	n := testnode.StartNSQD(t, second)
 	in := &inbox{}
-	start(t, in, new(testnode.Buffer), "--lookupd-http-address="+first.HTTP, "--lookupd-http-address="+second.HTTP)
+	start(t, in, new(testutil.Buffer), "--lookupd-http-address="+first.HTTP, "--lookupd-http-address="+second.HTTP)
 	n.Publish("t", "a")
 	in.await(t, "a")
 	n.AwaitChannel("t", "c", testnode.Drained)

@@ -9,45 +9,20 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"nsq/internal/log"
+	"nsq/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// journal collects log lines.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-// lines returns what was logged at a level, without prefix and time.
-func (j *journal) lines(level string) []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var found []string
-	for line := range strings.Lines(j.text.String()) {
-		if _, text, ok := strings.Cut(line, " "+level+": "); ok {
-			found = append(found, strings.TrimSuffix(text, "\n"))
-		}
-	}
-	return found
-}
-
 // testConfig is a data path whose settings leave syncing to the code under test.
-func testConfig(path string) (*Config, *journal) {
-	j := new(journal)
+func testConfig(path string) (*Config, *testutil.Buffer) {
+	j := new(testutil.Buffer)
 	return &Config{
 		Path: path, MaxBytesPerFile: 1 << 20, MinRecord: 26, MaxRecord: 1 << 10,
 		SyncEvery: 1 << 40, SyncTimeout: time.Hour, Logger: log.New(j, "", log.Debug),

@@ -59,11 +59,11 @@ func TestConsumedFilesAreRemovedWithoutAlarm(t *testing.T) {
 	if got, want := readFolder(t, c.Path).names(), []string{"a.diskqueue.000009.dat", "a.diskqueue.meta.dat"}; !slices.Equal(got, want) {
 		t.Errorf("left %v, want %v", got, want)
 	}
-	if lines := append(j.lines("ERROR"), j.lines("WARNING")...); len(lines) > 0 {
+	if lines := append(j.Logged("ERROR"), j.Logged("WARNING")...); len(lines) > 0 {
 		t.Errorf("logged %q", lines)
 	}
 	hushed := func(line string) bool { return strings.Contains(line, "saving bad file") }
-	if !slices.ContainsFunc(j.lines("DEBUG"), hushed) {
+	if !slices.ContainsFunc(j.Logged("DEBUG"), hushed) {
 		t.Error("the library did not take a consumed file for a bad one: is this still needed?")
 	}
 }
@@ -77,11 +77,11 @@ func TestDamagedFilesAreKeptWithAlarm(t *testing.T) {
 	if _, err := os.Stat(file + ".bad"); err != nil {
 		t.Error(err)
 	}
-	if want := "DISKQUEUE(a) reading at 3200 of " + file + " - invalid message read size (-1)"; !slices.Contains(j.lines("ERROR"), want) {
-		t.Errorf("no %q in %q", want, j.lines("ERROR"))
+	if want := "DISKQUEUE(a) reading at 3200 of " + file + " - invalid message read size (-1)"; !slices.Contains(j.Logged("ERROR"), want) {
+		t.Errorf("no %q in %q", want, j.Logged("ERROR"))
 	}
-	if want := "DISKQUEUE(a) 60 records lost to damage"; !slices.Contains(j.lines("WARNING"), want) {
-		t.Errorf("no %q in %q", want, j.lines("WARNING"))
+	if want := "DISKQUEUE(a) 60 records lost to damage"; !slices.Contains(j.Logged("WARNING"), want) {
+		t.Errorf("no %q in %q", want, j.Logged("WARNING"))
 	}
 }
 
@@ -202,8 +202,8 @@ func TestFailedSyncIsReportedAndHeals(t *testing.T) {
 	if s.well() {
 		t.Error("well though syncs fail")
 	}
-	if !slices.ContainsFunc(j.lines("ERROR"), func(l string) bool { return strings.HasPrefix(l, "DISKQUEUE(a) failed to sync - ") }) {
-		t.Errorf("logged %q", j.lines("ERROR"))
+	if !slices.ContainsFunc(j.Logged("ERROR"), func(l string) bool { return strings.HasPrefix(l, "DISKQUEUE(a) failed to sync - ") }) {
+		t.Errorf("logged %q", j.Logged("ERROR"))
 	}
 	unblock()
 	eventually(t, "recovery", s.well)
@@ -301,7 +301,7 @@ func TestRemainsOfAFailedWriteAreCutOff(t *testing.T) {
 				t.Errorf("file of %d bytes, want %d", len(got), len(want)*80)
 			}
 			wantRecords(t, drain(t, open(t, c, "a")), want)
-			if lines := append(j.lines("ERROR"), j.lines("WARNING")...); len(lines) > 0 {
+			if lines := append(j.Logged("ERROR"), j.Logged("WARNING")...); len(lines) > 0 {
 				t.Errorf("logged %q", lines)
 			}
 		})

@@ -198,7 +198,7 @@ func TestDeleteRemovesEveryFileOfTheQueueAndNoOther(t *testing.T) {
 			q = open(t, c, "a") // and the name is free again
 			put(t, q, record(7))
 			wantRecords(t, drain(t, q), records(7, 8))
-			if lines := j.lines("WARNING"); len(lines) > 0 {
+			if lines := j.Logged("WARNING"); len(lines) > 0 {
 				t.Errorf("%s: logged %q", name, lines)
 			}
 		}
@@ -317,7 +317,7 @@ func TestConcurrentPutAndTake(t *testing.T) {
 	if len(seen) != producers*batches*batch || q.Depth() != 0 {
 		t.Errorf("%d different records, depth %d", len(seen), q.Depth())
 	}
-	if lines := append(j.lines("ERROR"), j.lines("WARNING")...); len(lines) > 0 {
+	if lines := append(j.Logged("ERROR"), j.Logged("WARNING")...); len(lines) > 0 {
 		t.Errorf("logged %q", lines)
 	}
 }
@@ -445,7 +445,7 @@ func TestModel(t *testing.T) {
 			},
 		})
 		check(q.Close())
-		if lines := append(j.lines("ERROR"), j.lines("WARNING")...); len(lines) > 0 {
+		if lines := append(j.Logged("ERROR"), j.Logged("WARNING")...); len(lines) > 0 {
 			t.Fatalf("logged %q", lines)
 		}
 		if files, err := listQueue(path, "a:b"); err != nil || len(files.bad)+len(files.temps) > 0 {

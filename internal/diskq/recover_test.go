@@ -86,7 +86,7 @@ func TestReadsWhatNSQWrites(t *testing.T) {
 			if err := q.Close(); err != nil {
 				t.Error(err)
 			}
-			if lines := append(j.lines("ERROR"), j.lines("WARNING")...); len(lines) > 0 {
+			if lines := append(j.Logged("ERROR"), j.Logged("WARNING")...); len(lines) > 0 {
 				t.Errorf("logged %q", lines)
 			}
 		})
@@ -211,8 +211,8 @@ func TestDamage(t *testing.T) {
 			if !slices.Equal(left.bad, bad) {
 				t.Errorf("set aside %v, want %v", left.bad, bad)
 			}
-			if warned := len(j.lines("WARNING")) > 0; warned == c.quiet {
-				t.Errorf("warnings %q", j.lines("WARNING"))
+			if warned := len(j.Logged("WARNING")) > 0; warned == c.quiet {
+				t.Errorf("warnings %q", j.Logged("WARNING"))
 			}
 			if q = open(t, cfg, "a"); q.Depth() != 0 {
 				t.Errorf("depth %d after restart", q.Depth())
@@ -265,7 +265,7 @@ func TestRecordsStoredUnderALargerLimitAreRead(t *testing.T) {
 		t.Error("the new limit does not hold for Put")
 	}
 	wantRecords(t, drain(t, q), large)
-	if lines := j.lines("ERROR"); len(lines) > 0 {
+	if lines := j.Logged("ERROR"); len(lines) > 0 {
 		t.Errorf("logged %q", lines)
 	}
 }
@@ -337,7 +337,7 @@ func TestUncleanStopIsLoggedAsEver(t *testing.T) {
 	open(t, c, "a")
 	want := []string{fmt.Sprintf("DISKQUEUE(a) %s metadata writePos 0 < file size of 400, skipping to new file",
 		filepath.Join(c.Path, "a.diskqueue.000000.dat"))}
-	if got := j.lines("WARNING"); !slices.Equal(got, want) {
+	if got := j.Logged("WARNING"); !slices.Equal(got, want) {
 		t.Errorf("logged %q, want %q", got, want)
 	}
 }

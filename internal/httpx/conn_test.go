@@ -78,7 +78,7 @@ func TestRawHandlerFlushesAndAborts(t *testing.T) {
 		t.Errorf("after the abort: %v", err)
 	}
 	if n := logs.count("(ERROR|WARNING).*"); n != 0 {
-		t.Errorf("log: %q", logs.lines())
+		t.Errorf("log: %q", logs.Log())
 	}
 }
 
@@ -102,6 +102,6 @@ func TestUnixClientInAccessLog(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if logs.count(`INFO: 200 GET /ping \(@\) .*`) != 1 {
-		t.Errorf("log: %q", logs.lines())
+		t.Errorf("log: %q", logs.Log())
 	}
 }

@@ -8,47 +8,26 @@ import (
 	"net"
 	"net/http"
 	"regexp"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"nsq/internal/log"
+	"nsq/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// logBuffer collects log lines, without their time.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
+// logBuffer is a log.
+type logBuffer struct{ testutil.Buffer }
 
 func (b *logBuffer) logger() *log.Logger { return log.New(b, "", log.Info) }
-
-func (b *logBuffer) lines() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var lines []string
-	for line := range strings.Lines(b.buf.String()) {
-		const stamp = len("2006/01/02 15:04:05.000000 ")
-		lines = append(lines, strings.TrimSuffix(line[stamp:], "\n"))
-	}
-	return lines
-}
 
 // count is how many lines match the whole of pattern.
 func (b *logBuffer) count(pattern string) (n int) {
 	matcher := regexp.MustCompile("^(?:" + pattern + ")$")
-	for _, line := range b.lines() {
+	for _, line := range b.Log() {
 		if matcher.MatchString(line) {
 			n++
 		}

@@ -223,7 +223,7 @@ func TestAccessLog(t *testing.T) {
 	if n := logs.count("ERROR: goroutine .*router_test.go.*"); n != stacks {
 		t.Errorf("%d stacks are logged, want %d", n, stacks)
 	}
-	if lines := logs.lines(); len(lines) != len(want)+stacks {
+	if lines := logs.Log(); len(lines) != len(want)+stacks {
 		t.Errorf("got %d lines, want %d:\n%s", len(lines), len(want)+stacks, strings.Join(lines, "\n"))
 	}
 }
@@ -234,7 +234,7 @@ func TestAccessLogIsBounded(t *testing.T) {
 	req := httptest.NewRequest("GET", "/ping?"+strings.Repeat("x", 100_000), nil)
 	req.Method = "GET"
 	testRouter(logs.logger()).ServeHTTP(httptest.NewRecorder(), req)
-	lines := logs.lines()
+	lines := logs.Log()
 	if len(lines) != 1 || len(lines[0]) > maxLogged+200 || !strings.Contains(lines[0], "x... (") {
 		t.Errorf("%d lines", len(lines))
 	}
@@ -253,7 +253,7 @@ func TestErrorIsFoundAndCauseIsKept(t *testing.T) {
 		t.Errorf("got %d %s", answer.Code, answer.Body)
 	}
 	if logs.count("ERROR: unexpected EOF") != 1 {
-		t.Errorf("log: %q", logs.lines())
+		t.Errorf("log: %q", logs.Log())
 	}
 	err := error(&Error{Message: "GONE", Cause: io.ErrUnexpectedEOF})
 	if !errors.Is(err, io.ErrUnexpectedEOF) || err.Error() != "GONE (unexpected EOF)" {

@@ -337,7 +337,7 @@ func TestServerLog(t *testing.T) {
 		t.Error(err)
 	}
 	if logs.count("INFO: HTTPS: closing "+s.Addr().String()) != 1 {
-		t.Errorf("log: %q", logs.lines())
+		t.Errorf("log: %q", logs.Log())
 	}
 }
 

@@ -1,46 +1,25 @@
 package netserver
 
 import (
-	"bytes"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"nsq/internal/log"
+	"nsq/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// logBuffer collects log lines, without their time.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
+// logBuffer is a log.
+type logBuffer struct{ testutil.Buffer }
 
 func (b *logBuffer) logger() *log.Logger { return log.New(b, "", log.Info) }
 
-func (b *logBuffer) lines() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var lines []string
-	for line := range strings.Lines(b.buf.String()) {
-		const stamp = len("2006/01/02 15:04:05.000000 ")
-		lines = append(lines, strings.TrimSuffix(line[stamp:], "\n"))
-	}
-	return lines
-}
-
 func (b *logBuffer) count(text string) (n int) {
-	for _, line := range b.lines() {
+	for _, line := range b.Log() {
 		if strings.Contains(line, text) {
 			n++
 		}
@@ -51,7 +30,7 @@ func (b *logBuffer) count(text string) (n int) {
 func (b *logBuffer) mustHave(t *testing.T, line string) {
 	t.Helper()
 	eventually(t, "log line "+line, func() bool {
-		for _, have := range b.lines() {
+		for _, have := range b.Log() {
 			if have == line {
 				return true
 			}

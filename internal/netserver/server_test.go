@@ -358,7 +358,7 @@ func TestCloseEndsEveryConnection(t *testing.T) {
 	}
 	logs.mustHave(t, "INFO: TCP: closing "+listener.Addr().String())
 	if n := logs.count("ERROR"); n != 0 {
-		t.Errorf("a stop is no error: %q", logs.lines())
+		t.Errorf("a stop is no error: %q", logs.Log())
 	}
 	if err := s.Close(t.Context()); err != nil {
 		t.Errorf("second Close: %v", err)

@@ -15,7 +15,7 @@ import (
 
 	"nsq/internal/api"
 	"nsq/internal/log"
-	"nsq/internal/testnode"
+	"nsq/internal/testutil"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -70,7 +70,7 @@ func TestEndpointIsGone(t *testing.T) {
 	}
 	address := listener.Addr().String()
 	listener.Close()
-	said := &testnode.Buffer{}
+	said := &testutil.Buffer{}
 	n := NewNotifier(NotifierConfig{Endpoint: "http://" + address, Log: log.New(said, "", log.Info)})
 	for range maxWaiting + 5 { // nobody takes them yet: the last ones are dropped, nobody waits
 		n.enqueue(api.AdminNotification{Action: "pause_topic", Topic: "t"})

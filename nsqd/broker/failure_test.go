@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"nsq/internal/testutil"
 )
 
 // A channel whose overflow fails loses nothing that was acknowledged: the others get theirs, the
@@ -16,7 +18,7 @@ import (
 func TestFanOutFailureLosesNothing(t *testing.T) {
 	for _, k := range []int{0, 1, 3} { // the record of the batch at which the write fails
 		synctest.Test(t, func(t *testing.T) {
-			store, j := newMemStore(), new(journal)
+			store, j := newMemStore(), new(testutil.Buffer)
 			b := start(t, store, memory(4), logTo(j))
 			topic := topicOf(t, b, "t")
 			good := subscribe(t, b, "t", "good", 1000)
@@ -34,10 +36,10 @@ func TestFanOutFailureLosesNothing(t *testing.T) {
 				}
 			}
 			time.Sleep(3 * diskRetry)
-			if k == 0 && !slices.ContainsFunc(j.lines("ERROR"), func(line string) bool {
+			if k == 0 && !slices.ContainsFunc(j.Logged("ERROR"), func(line string) bool {
 				return strings.HasPrefix(line, "CHANNEL(bad): failed to write message to backend - ") && strings.HasSuffix(line, errDisk.Error())
 			}) {
-				t.Fatalf("not told: %q", j.lines("ERROR"))
+				t.Fatalf("not told: %q", j.Logged("ERROR"))
 			}
 			store.queue("t", "bad").failAfter(-1)
 			time.Sleep(2 * diskRetry)
@@ -217,7 +219,7 @@ func TestStopDuringHandOverKeepsDelay(t *testing.T) {
 // read again, everything is delivered. That holds for a channel as for a topic.
 func TestUnreadableOverflow(t *testing.T) {
 	for _, where := range []string{"channel", "topic"} {
-		store, j := newMemStore(), new(journal)
+		store, j := newMemStore(), new(testutil.Buffer)
 		b := start(t, store, memory(0), logTo(j))
 		topic := topicOf(t, b, "t")
 		queue := store.queue("t", "")
@@ -234,7 +236,7 @@ func TestUnreadableOverflow(t *testing.T) {
 		if n := queue.takeCount(); n > 100 {
 			t.Errorf("%s: %d attempts to read in a moment", where, n)
 		}
-		if lines := j.lines("ERROR"); len(lines) == 0 || !strings.HasSuffix(lines[0], "failed to read messages from backend - input/output error") {
+		if lines := j.Logged("ERROR"); len(lines) == 0 || !strings.HasSuffix(lines[0], "failed to read messages from backend - input/output error") {
 			t.Errorf("%s: not told: %.2q", where, lines)
 		}
 		queue.failTake(nil)
@@ -246,7 +248,7 @@ func TestUnreadableOverflow(t *testing.T) {
 // A record on disk that is no message is reported and costs only itself.
 func TestDamagedRecordCostsItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, j := newMemStore(), new(journal)
+		store, j := newMemStore(), new(testutil.Buffer)
 		b := start(t, store, memory(0), logTo(j))
 		topic := topicOf(t, b, "t")
 		channelOf(t, topic, "ch")
@@ -259,7 +261,7 @@ func TestDamagedRecordCostsItself(t *testing.T) {
 		c := subscribe(t, b, "t", "ch", 100)
 		synctest.Wait()
 		wantBodies(t, "delivered", c.bodies(), []string{"a", "b", "c"})
-		if lines := j.lines("ERROR"); len(lines) != 1 || !strings.Contains(lines[0], "failed to read messages from backend - decode message: invalid message buffer size (13)") {
+		if lines := j.Logged("ERROR"); len(lines) != 1 || !strings.Contains(lines[0], "failed to read messages from backend - decode message: invalid message buffer size (13)") {
 			t.Fatalf("log %q", lines)
 		}
 	})

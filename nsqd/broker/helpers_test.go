@@ -1,17 +1,15 @@
 package broker
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"nsq/internal/diskq"
 	"nsq/internal/log"
 	"nsq/internal/protocol"
+	"nsq/internal/testutil"
 )
 
 // start begins a broker on a store. It is closed at the end of the test.
@@ -39,8 +37,8 @@ func testConfig(store Store, changes ...func(*Config)) Config {
 
 func memory(messages int) func(*Config) { return func(c *Config) { c.MemQueueSize = messages } }
 
-// logTo makes the broker log to a journal.
-func logTo(j *journal) func(*Config) {
+// logTo makes the broker log to a buffer.
+func logTo(j *testutil.Buffer) func(*Config) {
 	return func(c *Config) { c.Logger = log.New(j, "", log.Debug) }
 }
 
@@ -157,31 +155,6 @@ func eventually(t testing.TB, what string, ok func() bool) {
 			t.Fatalf("never happened: %s", what)
 		}
 	}
-}
-
-// journal collects log lines.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-// lines are the texts that were logged at a level.
-func (j *journal) lines(level string) []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var found []string
-	for line := range strings.Lines(j.text.String()) {
-		if _, text, ok := strings.Cut(line, " "+level+": "); ok {
-			found = append(found, strings.TrimSuffix(text, "\n"))
-		}
-	}
-	return found
 }
 
 // messages makes n messages with ids from first on; the body is the id in decimal.

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"nsq/internal/protocol"
+	"nsq/internal/testutil"
 )
 
 const docEmpty = `{"topics":null,"version":"1.4.0"}`
@@ -131,7 +132,7 @@ func TestMetadataForms(t *testing.T) {
 		"a channel is null": {content: `{"topics":[{"name":"a","channels":[null]}]}`, want: "a", warned: []string{"skipping creation of invalid channel "}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, j := onDisk(t.TempDir()), new(journal)
+			store, j := onDisk(t.TempDir()), new(testutil.Buffer)
 			write(t, store.Path, "nsqd.dat", c.content)
 			b := start(t, store, logTo(j))
 			var got []string
@@ -145,7 +146,7 @@ func TestMetadataForms(t *testing.T) {
 			if strings.Join(got, " ") != c.want {
 				t.Errorf("restored %q, want %q", got, c.want)
 			}
-			if warned := j.lines("WARNING"); !slices.Equal(warned, c.warned) {
+			if warned := j.Logged("WARNING"); !slices.Equal(warned, c.warned) {
 				t.Errorf("warnings %q, want %q", warned, c.warned)
 			}
 			if again := read(t, store.Path, "nsqd.dat"); !strings.HasSuffix(again, `,"version":"1.4.0"}`) {

@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"nsq/internal/diskq"
 	"nsq/internal/log"
 	"nsq/internal/protocol"
+	"nsq/internal/testutil"
 	"nsq/nsqd/broker"
 )
 
@@ -40,13 +40,13 @@ type node struct {
 	broker *broker.Broker
 	path   string // the data folder
 	server *httptest.Server
-	log    *journal
+	log    *testutil.Buffer
 }
 
 // start serves an API until the end of the test.
 func start(t testing.TB, memQueueSize int, changes ...func(*Config)) *node {
 	t.Helper()
-	n := &node{t: t, path: filepath.Join(t.TempDir(), "data"), log: new(journal)}
+	n := &node{t: t, path: filepath.Join(t.TempDir(), "data"), log: new(testutil.Buffer)}
 	if err := os.Mkdir(n.path, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -237,24 +237,6 @@ func eventually(t testing.TB, what string, holds func() bool) {
 		}
 	}
 	t.Fatalf("never happened: %s", what)
-}
-
-// journal keeps what is logged.
-type journal struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.buf.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.buf.String()
 }
 
 // mpubBody is the body of a MPUB of these messages.

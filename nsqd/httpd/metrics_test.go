@@ -23,6 +23,7 @@ import (
 	"nsq/internal/metrics/metricstest"
 	"nsq/internal/protocol"
 	"nsq/internal/quantile"
+	"nsq/internal/testutil"
 	"nsq/nsqd/broker"
 )
 
@@ -60,7 +61,7 @@ func measured(t testing.TB, path string, memQueueSize, maxTopics int, logger *lo
 // startMeasured serves an API with metrics.
 func startMeasured(t testing.TB, memQueueSize, maxTopics int) *node {
 	t.Helper()
-	logged := new(journal)
+	logged := new(testutil.Buffer)
 	logger, path := log.New(logged, "", log.Info), filepath.Join(t.TempDir(), "data")
 	b, config := measured(t, path, memQueueSize, maxTopics, logger)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

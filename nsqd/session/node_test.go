@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"net"
@@ -17,6 +16,7 @@ import (
 	"nsq/internal/log"
 	"nsq/internal/netserver"
 	"nsq/internal/protocol"
+	"nsq/internal/testutil"
 	"nsq/nsqd/broker"
 )
 
@@ -262,27 +262,17 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// journal keeps log lines.
+// journal keeps log lines, and shows them to see.
 type journal struct {
+	testutil.Buffer
 	see func(line string)
-
-	mu   sync.Mutex
-	text bytes.Buffer
 }
 
 func (j *journal) Write(p []byte) (int, error) {
 	if j.see != nil {
 		j.see(string(p))
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
+	return j.Buffer.Write(p)
 }
 
 func (j *journal) has(text string) bool { return strings.Contains(j.String(), text) }

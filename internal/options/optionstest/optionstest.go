@@ -4,6 +4,7 @@
 package optionstest
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -20,6 +21,26 @@ var update = flag.Bool("update", false, "rewrite the documents that are made fro
 type Daemon interface {
 	Table() *options.Table
 	Validate() error
+}
+
+// Rows returns what scripts and files know of each option of a table, in its order: flag, key, type,
+// and the value as JSON. An option that is a flag only has neither key nor value.
+func Rows(t *testing.T, table *options.Table) (rows [][4]string) {
+	t.Helper()
+	for _, group := range table.Groups() {
+		for _, option := range group.Options {
+			row := [4]string{option.Flag, option.TOMLKey(), option.Value.Type()}
+			if value, ok := table.Get(row[1]); ok {
+				text, err := json.Marshal(value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				row[3] = string(text)
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
 }
 
 // Reference compares the part of a document between the marks "<!-- options of PROGRAM -->" and
